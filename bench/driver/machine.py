@@ -44,8 +44,6 @@ def brief(pinned_to=None):
     }
 
 
-
-
 def commit(source):
     """The commit of the tree, marked where files that are measured differ from it."""
     git = ("git", "-C", str(source))
@@ -53,8 +51,8 @@ def commit(source):
     if name == "unknown":
         return name
     # The tools themselves write in docs/.
-    others = [*git, "diff", "--quiet", "HEAD", "--", ".", ":(exclude)docs"]
-    changed = subprocess.run(others, check=False).returncode
+    differs = [*git, "diff", "--quiet", "HEAD", "--", ".", ":(exclude)docs"]
+    changed = subprocess.run(differs, check=False).returncode
     return f"{name}-dirty" if changed else name
 
 

@@ -63,6 +63,12 @@ static int make_folder(const char *path)
     return S_ISDIR(is.st_mode) && is.st_uid == geteuid() && (is.st_mode & 077) == 0 ? 0 : EPERM;
 }
 
+/* Somebody who wrote "yes" or "maybe" does not want a socket of that name in the current folder. */
+static bool is_word(const char *place)
+{
+    return strcmp(place, "on") != 0 && !strchr(place, '/');
+}
+
 static int plan(const char *place)
 {
     char name[HKC_FILE_NAME];
@@ -70,8 +76,7 @@ static int plan(const char *place)
         hkc_live_path(address.sun_path, geteuid(), getpid());
         return make_folder(address.sun_path);
     }
-    /* Somebody who wrote "yes" or "maybe" does not want a socket of that name in the current folder. */
-    if (!strchr(place, '/')) return EINVAL;
+    if (is_word(place)) return EINVAL;
     if (hkc_file_of_process(place, getpid(), name) != 0 || strlen(name) >= sizeof address.sun_path)
         return ENAMETOOLONG;
     memcpy(address.sun_path, name, strlen(name) + 1);
@@ -382,13 +387,13 @@ bool hkc_live_begin(const hkc_live_options *given, char error[HKC_LIVE_ERROR])
             unlock_folder(folder);
         }
         if (socket_error) {
-            const bool at_on = strcmp(options.place, "on") == 0;
-            if (!at_on && !strchr(options.place, '/'))
+            if (is_word(options.place))
                 snprintf(error, HKC_LIVE_ERROR, "no socket at '%.120s': on or a path with a slash expected",
                          options.place);
             else
                 snprintf(error, HKC_LIVE_ERROR, "no socket at %.120s: %s",
-                         at_on ? "/tmp/hakmem-USER" : options.place, strerror(socket_error));
+                         strcmp(options.place, "on") == 0 ? "/tmp/hakmem-USER" : options.place,
+                         strerror(socket_error));
             close_socket();
         }
     }

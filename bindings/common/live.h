@@ -21,8 +21,9 @@
 enum { HKC_LIVE_ERROR = 256, HKC_LIVE_PATH = 108 };
 
 typedef struct hkc_live_options {
-    const char *
-        place; /* "on" = where `hakmem attach PID` looks; a path, %p in it is the process; NULL = no socket */
+    /* "on" = where `hakmem attach PID` looks; or a path with a slash, in which %p is the process; NULL = no
+     * socket. */
+    const char *place;
     int signal; /* 0 = none */
     /* On the thread: writes a report; 0 or errno. The writer's sink is memory and does not wait. */
     int (*report)(void *user, hkc_json *w);

@@ -123,6 +123,7 @@ static void stack_json(hkc_json *w, hkc_frames *f, const hak_profile_stack *s, c
     hkc_json_number(w, "grown_bytes", s->grown_bytes);
     hkc_json_text(w, "class", (unsigned)s->kind < 4 ? kinds[s->kind] : kinds[0]);
     hkc_json_bool(w, "long_lived", s->long_lived);
+    if (s->pinned_bytes > 0) hkc_json_number(w, "pinned_bytes", s->pinned_bytes);
     hkc_json_end(w);
 }
 
@@ -212,17 +213,24 @@ static bool each_stack(void *user, const hak_profile_stack *stack)
     return !v->w->error;
 }
 
+static const char *const trends[] = {"growth", "leak", "filling"};
+
 static bool each_growth(void *user, const hak_profile_growth *g)
 {
     hkc_json *w = user;
     hkc_json_object(w, NULL);
-    hkc_json_text(w, "kind", g->leak ? "leak" : "growth");
+    hkc_json_text(w, "kind", (unsigned)g->trend < 3 ? trends[g->trend] : trends[0]);
     hkc_json_size(w, "stack", g->stack);
     hkc_json_text(w, "evidence", g->evidence);
     hkc_json_number(w, "bytes_a_window", g->bytes_a_window);
     hkc_json_number(w, "low", g->low);
     hkc_json_number(w, "high", g->high);
+    hkc_json_number(w, "bytes_an_hour", g->bytes_an_hour);
+    hkc_json_number(w, "low_an_hour", g->low_an_hour);
+    hkc_json_number(w, "high_an_hour", g->high_an_hour);
     hkc_json_number(w, "freed_share", g->freed_share);
+    hkc_json_number(w, "kept_share", g->kept_share);
+    hkc_json_size(w, "since_ns", g->since_ns);
     hkc_json_size(w, "windows", g->windows);
     hkc_json_end(w);
     return !w->error;

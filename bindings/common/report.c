@@ -70,9 +70,27 @@ size_t hkc_resident(void)
     return second ? (size_t)strtoull(second, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
+static void part_row(const sink *s, const hkc_part *p)
+{
+    const size_t mib = (size_t)1 << 20;
+    const size_t hundredths = p->bytes / mib * 100 + (p->bytes % mib * 100 + mib / 2) / mib;
+    /* A name that is longer than its column takes from that of the bytes. */
+    const size_t length = strlen(p->name), beyond = length > 24 ? length - 24 : 0;
+    line(s, "    %-24s %*zu %8zu.%02zu MiB  %s\n", p->name, beyond < 10 ? 10 - (int)beyond : 0, p->bytes,
+         hundredths / 100, hundredths % 100, p->hint);
+}
+
+void hkc_report_parts(const hkc_parts *parts, hkc_put_fn *put, void *to)
+{
+    const sink s = {put, to};
+    if (!parts || parts->count == 0) return;
+    bytes_row(&s, "process resident", parts->sum, "the sum of these parts:");
+    for (size_t i = 0; i < parts->count; i++)
+        part_row(&s, &parts->part[i]);
+}
+
 static void total_rows(const sink *s, const hak_stats *t)
 {
-    size_t rss = hkc_resident(), ours = t->committed_bytes - t->released_bytes + t->retained_bytes;
     bytes_row(s, "live", t->live_bytes, "of blocks in use");
     bytes_row(s, "cached", t->cached_bytes, "free, kept for the next blocks");
     bytes_row(s, "metadata", t->metadata_bytes, "bitmaps, labels, tables of hakmem");
@@ -84,9 +102,6 @@ static void total_rows(const sink *s, const hak_stats *t)
     if (t->hard_limit != 0) bytes_row(s, "hard limit", t->hard_limit, "of committed bytes");
     line(s, "  %-22s %14llu                  allocations refused\n", "failures",
          (unsigned long long)t->failures);
-    if (rss == 0) return;
-    bytes_row(s, "process resident", rss, "of the whole process");
-    bytes_row(s, "  not ours", rss > ours ? rss - ours : 0, "program, libraries, other allocators");
 }
 
 void hkc_report_put(const hkc_report *r, hkc_put_fn *put, void *to)
@@ -97,6 +112,7 @@ void hkc_report_put(const hkc_report *r, hkc_put_fn *put, void *to)
          r->note[0] != '\0' ? ", " : "", r->note);
     if (r->label_count > 0) hkc_report_labels(r->labels, r->label_count, r->stats.live_bytes, put, to);
     total_rows(&s, &r->stats);
+    hkc_report_parts(r->parts, put, to);
     if (r->threads != 0)
         line(&s, "  %-22s %14zu                  that allocated, %zu of them now\n", "threads", r->threads,
              r->threads_now);

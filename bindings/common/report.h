@@ -3,6 +3,8 @@
 #ifndef HKC_REPORT_H
 #define HKC_REPORT_H
 
+#include "common/parts.h"
+
 #include <hakmem/hakmem.h>
 
 /* Where the text goes, a line at a time. */
@@ -14,11 +16,16 @@ typedef struct hkc_report {
     hak_stats stats;
     const hak_label_info *labels; /* in this order; those without blocks are left out */
     int label_count;              /* 0 = no table of labels */
+    const hkc_parts *parts;       /* of the process; NULL = no rows for it */
     size_t threads, threads_now;  /* that allocated so far, and those of them that are there; 0 = no row */
 } hkc_report;
 
 /* The table of labels alone: total is what the shares are of. */
 void hkc_report_labels(const hak_label_info *labels, int count, size_t total, hkc_put_fn *put, void *to);
+
+/* The parts of the resident memory, a row each, below a row with their sum; nothing where the system does not
+ * tell. */
+void hkc_report_parts(const hkc_parts *parts, hkc_put_fn *put, void *to);
 
 /* Resident bytes of this process; 0 = the system does not tell. Allocates nothing. For hak_profile_options.
  */

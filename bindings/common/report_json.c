@@ -50,7 +50,7 @@ static bool kilobytes(const char *line, const char *name, uint64_t *bytes)
     return true;
 }
 
-static void memory(hkc_json *w, pid_t pid)
+static void memory(hkc_json *w, pid_t pid, const hkc_parts *parts)
 {
     char text[TEXT], path[64];
     uint64_t resident = 0, peak = 0, anonymous = 0;
@@ -69,10 +69,13 @@ static void memory(hkc_json *w, pid_t pid)
         memmove(text, line, n);
     }
     if (fd >= 0) close(fd);
+    if (parts) resident = parts->resident; /* of the same moment */
+    if (peak < resident) peak = resident;
     hkc_json_object(w, "memory");
     hkc_json_size(w, "resident_bytes", resident);
     hkc_json_size(w, "peak_resident_bytes", peak);
     hkc_json_size(w, "anonymous_bytes", anonymous);
+    hkc_parts_json(w, parts);
     hkc_json_end(w);
 }
 
@@ -104,7 +107,7 @@ void hkc_report_json_begin(hkc_json *w, const hkc_report_process *p)
     hkc_json_size(w, "now_ns", (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
     hkc_json_number(w, "cpu_seconds", p->cpu_seconds > 0 ? p->cpu_seconds : cpu_seconds());
     hkc_json_end(w);
-    memory(w, pid);
+    memory(w, pid, p->parts);
     hkc_json_array(w, "contexts");
 }
 
@@ -149,6 +152,24 @@ void hkc_report_json_labels(hkc_json *w, const hak_label_info *labels, size_t co
         hkc_json_text(w, "name", labels[i].label ? labels[i].name : "unlabelled");
         hkc_json_size(w, "live_bytes", labels[i].live_bytes);
         hkc_json_size(w, "live_blocks", labels[i].live_blocks);
+        hkc_json_end(w);
+    }
+    hkc_json_end(w);
+}
+
+void hkc_report_json_holes(hkc_json *w, const hak_ctx *ctx)
+{
+    enum { CLASSES = 128 };
+    hak_class_info classes[CLASSES];
+    const int n = hak_classes_stats(ctx, classes, CLASSES);
+    hkc_json_array(w, "holes");
+    for (int i = 0; i < n && i < CLASSES; i++) {
+        if (classes[i].free_bytes == 0) continue;
+        hkc_json_object(w, NULL);
+        hkc_json_size(w, "block_bytes", classes[i].block_bytes);
+        hkc_json_size(w, "blocks", classes[i].blocks);
+        hkc_json_size(w, "free_bytes", classes[i].free_bytes);
+        hkc_json_size(w, "pinned_bytes", classes[i].pinned_bytes);
         hkc_json_end(w);
     }
     hkc_json_end(w);
@@ -206,6 +227,7 @@ void hkc_report_json_context_as(hkc_json *w, const char *name, const hak_ctx *ct
     if (stats) hkc_report_json_stats(w, stats);
     const int n = hak_labels_stats(ctx, labels, HAK_LABELS_MAX + 1);
     hkc_report_json_labels(w, labels, n > 0 ? (size_t)n : 0);
+    hkc_report_json_holes(w, ctx);
     hak_learner *learner = hak_ctx_learner(ctx);
     if (learner) learned(w, learner);
 }

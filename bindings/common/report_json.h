@@ -14,22 +14,24 @@
 #define HKC_REPORT_JSON_H
 
 #include "common/json.h"
+#include "common/parts.h"
 
 #include <hakmem/hakmem.h>
 #include <sys/types.h>
 
 typedef struct hkc_report_process {
     const char *runtime,
-        *version;       /* what runs: "luajit", "lua", "python", "wamr", "wasmtime", "c"; NULL = "" */
-    pid_t pid, parent;  /* of which process; 0 = the calling one and its parent */
-    double cpu_seconds; /* 0 = of the calling process */
+        *version;           /* what runs: "luajit", "lua", "python", "wamr", "wasmtime", "c"; NULL = "" */
+    pid_t pid, parent;      /* of which process; 0 = the calling one and its parent */
+    double cpu_seconds;     /* 0 = of the calling process */
+    const hkc_parts *parts; /* of its resident memory, whose list is made; NULL = none */
 } hkc_report_process;
 
 /* The object begins: schema, version, process, memory; then the array of contexts, open. */
 void hkc_report_json_begin(hkc_json *w, const hkc_report_process *process);
-/* A context begins: name, stats, labels with blocks; of one with a learner the timeline of its windows, and
- * its decisions. name NULL = that of the context. The object stays open
- * for what else there is: members of the format, and members of the binding's own, which readers pass over.
+/* A context begins: name, stats, labels with blocks, holes; of one with a learner the timeline of its
+ * windows, and its decisions. name NULL = that of the context. The object stays open for what else there is:
+ * members of the format, and members of the binding's own, which readers pass over.
  */
 void hkc_report_json_context(hkc_json *w, const char *name, const hak_ctx *ctx);
 /* The same with other numbers than the context's own; NULL = none. */
@@ -38,6 +40,8 @@ void hkc_report_json_context_as(hkc_json *w, const char *name, const hak_ctx *ct
  * of the object that is open. */
 void hkc_report_json_stats(hkc_json *w, const hak_stats *stats);
 void hkc_report_json_labels(hkc_json *w, const hak_label_info *labels, size_t count);
+/* The member "holes": free memory between live blocks, by size class. */
+void hkc_report_json_holes(hkc_json *w, const hak_ctx *ctx);
 /* The array of contexts ends, and the object. */
 void hkc_report_json_end(hkc_json *w);
 /* The same in two steps, for members of the binding's own at the top: the object stays open. */

@@ -37,15 +37,15 @@ hakmem_hook_sources(every ../common/process.c)
 hakmem_hook_sources(cold
     ../callsite/cfi.c ../callsite/image.c ../callsite/names.c ../callsite/readable.c ../callsite/symbols.c
     ../callsite/walk.c ../common/file.c
-    ../common/helper.c ../common/json.c ../common/learn.c ../common/live.c ../common/pipe.c ../common/policy.c
-    ../common/profile_json.c ../common/report.c ../common/report_json.c ../common/size.c)
+    ../common/helper.c ../common/json.c ../common/learn.c ../common/live.c ../common/parts.c ../common/pipe.c ../common/policy.c
+    ../common/profile_json.c ../common/report.c ../common/report_json.c ../common/size.c ../common/smaps.c)
 
 # The core is compiled again, together with the hooks: its fast paths become part of them.
 set(core ${PROJECT_SOURCE_DIR}/core/src)
 file(GLOB core_sources CONFIGURE_DEPENDS ${core}/*/*.c)
 set_source_files_properties(${core_sources} PROPERTIES INCLUDE_DIRECTORIES ${core})
 hakmem_hook_sources(fast ${core}/api/alloc.c ${core}/api/realloc.c ${core}/heap/magazine.c ${core}/heap/slab.c)
-hakmem_hook_sources(cold ${core}/api/check.c ${core}/api/trim.c)
+hakmem_hook_sources(cold ${core}/api/check.c ${core}/api/holes.c ${core}/api/trim.c ${core}/heap/holes.c)
 # Constants that a new heap reads once: not among those of every process, nor with all that is cold.
 hakmem_hook_sources(lines ${core}/heap/bins.c)
 list(REMOVE_ITEM core_sources ${hook_fast} ${hook_native} ${hook_lines} ${hook_cold})

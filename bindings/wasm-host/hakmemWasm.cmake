@@ -20,7 +20,7 @@ function(hakmem_add_wasm_wamr target)
             list(APPEND arg_DEFINITIONS ${definitions})
         endif()
     endif()
-    # wasm_export.h is for hosts; the other headers are for three files, which see what the public ones do not tell.
+    # wasm_export.h is for hosts; the other headers are for four files, which see what the public ones do not tell.
     set(public)
     foreach(folder IN LISTS arg_INCLUDES)
         if(EXISTS ${folder}/wasm_export.h)
@@ -33,17 +33,20 @@ function(hakmem_add_wasm_wamr target)
     set(sources ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/wamr)
     add_library(${target} STATIC
         ${sources}/memory.c ${sources}/instance.c ${sources}/snapshot.c ${sources}/state.c ${sources}/files.c
-        ${sources}/aot.c)
+        ${sources}/aot.c ${sources}/steps.c)
     target_compile_features(${target} PRIVATE c_std_11)
     set_target_properties(${target} PROPERTIES C_VISIBILITY_PRESET hidden)
     target_link_libraries(${target} PUBLIC hakmem::wasm ${arg_LIBRARY})
+    # For limits on steps, see steps.c. The function is there whatever else of the adapter the program uses.
+    target_link_options(${target} INTERFACE LINKER:--wrap=wasm_exec_env_create
+        LINKER:--undefined=__wrap_wasm_exec_env_create)
     target_include_directories(${target} SYSTEM PUBLIC ${public})
     # As a system's: warnings about WAMR's headers are WAMR's.
     set(options -std=gnu11 -fno-sanitize=undefined)
     foreach(folder IN LISTS arg_INCLUDES)
         list(APPEND options -isystem ${folder})
     endforeach()
-    set_source_files_properties(${sources}/state.c ${sources}/files.c ${sources}/aot.c PROPERTIES
+    set_source_files_properties(${sources}/state.c ${sources}/files.c ${sources}/aot.c ${sources}/steps.c PROPERTIES
         COMPILE_DEFINITIONS "${arg_DEFINITIONS}" COMPILE_OPTIONS "${options}")
 endfunction()
 
@@ -73,7 +76,7 @@ function(hakmem_add_wasm_wasm2c target)
     set(HAKMEM_WASM_RT_WHY "" PARENT_SCOPE)
     set(sources ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/wasm2c)
     add_library(${target} STATIC
-        ${sources}/memory.c ${sources}/parts.c ${sources}/snapshot.c ${sources}/table.c)
+        ${sources}/memory.c ${sources}/parts.c ${sources}/snapshot.c ${sources}/steps.c ${sources}/table.c)
     target_compile_features(${target} PRIVATE c_std_11)
     set_target_properties(${target} PROPERTIES C_VISIBILITY_PRESET hidden)
     target_include_directories(${target} SYSTEM PUBLIC ${HAKMEM_WASM_RT_INCLUDE} ${HAKMEM_WASM_RT_IMPL_INCLUDE})
@@ -83,4 +86,13 @@ function(hakmem_add_wasm_wasm2c target)
             target_link_options(${target} INTERFACE LINKER:--wrap=wasm_rt_${function}_${part})
         endforeach()
     endforeach()
+endfunction()
+
+# hakmem_wasm2c_steps(<in> <out>)
+# <out> is the C file <in> of wasm2c, which is made by then or by a rule of this build, with its calls, loops and
+# instructions on ranges counted, for hak_wasm_tenant_steps. Compile <out> in place of <in>.
+function(hakmem_wasm2c_steps in out)
+    set(script ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/wasm2c/steps.cmake)
+    add_custom_command(OUTPUT ${out}
+        COMMAND ${CMAKE_COMMAND} -DIN=${in} -DOUT=${out} -P ${script} DEPENDS ${in} ${script} VERBATIM)
 endfunction()

@@ -87,13 +87,13 @@ def main():
         )
         return
     server = subprocess.Popen(
-        [*command, "--port=0", "--memory=16", "--time=1000"], stdout=subprocess.PIPE, text=True
+        [*command, "--port=0", "--stats=0", "--memory=16", "--time=1000"], stdout=subprocess.PIPE, text=True
     )
     try:
-        line = server.stdout.readline()
-        if not line:
+        lines = [server.stdout.readline() for _ in range(2)]
+        if not lines[1]:
             sys.exit("demo: wasm-server does not start")
-        port = int(re.search(r":(\d+)/", line)[1])
+        port, stats_port = (int(re.search(r":(\d+)/", line)[1]) for line in lines)
         heading(
             args.number,
             "JavaScript of customers, each run isolated, 16 MiB a customer",
@@ -107,7 +107,7 @@ def main():
             ("and one that allocates without end", ["alice", "bob", "mallory"]),
         ):
             clients = scene(port, tenants, args.seconds)
-            show(title, clients, stats(port))
+            show(title, clients, stats(stats_port))
     finally:
         server.terminate()
         server.wait(20)
@@ -115,7 +115,7 @@ def main():
     shown = [
         str(Path(part).relative_to(ROOT)) if Path(part).is_relative_to(ROOT) else part for part in command
     ]
-    print(f"\n   To see them live at http://127.0.0.1:8080/:\n   {' '.join(shown)}")
+    print(f"\n   To see them live at http://127.0.0.1:8081/:\n   {' '.join(shown)}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,9 @@
 /* wasm-server: runs scripts of customers, each script in a QuickJS of its own, each customer within limits.
  *
  *   POST /run/NAME   the body is JavaScript; the answer is its value
+ *
+ * and at another address, for who runs the server, not for customers:
+ *
  *   GET  /stats      everything that is counted, in Prometheus' text format
  *   GET  /           a page that shows it live
  */
@@ -28,24 +31,27 @@ enum {
     SCRIPT_MOST = 256 << 10,
     BODY_MOST = 1 << 20,    /* is read to its end before it is refused, as most clients want it */
     CONNECTIONS_CUT = 64,   /* may wait for their threads to end, beside those that are allowed */
-    DESCRIPTORS_OTHER = 64, /* that are not connections */
-    GRACE_MS = 2000,        /* for scripts that run when the server ends */
-    ANSWER_MS = 10000,      /* for clients to take the last answers */
+    DESCRIPTORS_OTHER = 64, /* that are not clients' connections */
+    STATS_CONNECTIONS = 16,
+    STATS_TIMEOUT_S = 10,
+    GRACE_MS = 2000,   /* for scripts that run when the server ends */
+    ANSWER_MS = 10000, /* for clients to take the last answers */
 };
 
 typedef struct settings {
     const char *guest, *address;
-    const char *live; /* where who looks at the server finds it; NULL = nowhere */
+    const char *stats; /* [ADDRESS:]PORT; "none" = nobody may ask */
+    const char *live;  /* where who looks at the server finds it; NULL = nowhere */
     unsigned port, connections, connections_of_address, deadline_ms, limit_ms;
     limits limits;
 } settings;
 
 typedef struct server {
     customers *customers;
-    clients *clients;
+    clients *clients; /* of the address where scripts run */
 } server;
 
-typedef enum route { ROUTE_RUN, ROUTE_STATS, ROUTE_PAGE, ROUTE_NONE } route;
+typedef enum route { ROUTE_RUN, ROUTE_STATS, ROUTE_PAGE, ROUTE_NONE, ROUTE_NO_STATS } route;
 
 typedef struct request {
     route route;
@@ -71,7 +77,9 @@ static enum MHD_Result reply(struct MHD_Connection *connection, unsigned status,
 
 static enum MHD_Result refuse(struct MHD_Connection *connection, const request *r)
 {
-    const char *text = "there are POST /run/NAME, GET /stats and GET /\n", *allow = NULL;
+    const char *text = r->route == ROUTE_NO_STATS ? "there is POST /run/NAME\n"
+                                                  : "there are GET /stats and GET /\n",
+               *allow = NULL;
     if (r->status == MHD_HTTP_BAD_REQUEST) text = "a name is 1 to 32 of a-z, 0-9 and '-', not encoded\n";
     if (r->status == MHD_HTTP_CONTENT_TOO_LARGE) text = "too large: a script has at most 256 KiB\n";
     if (r->status == MHD_HTTP_METHOD_NOT_ALLOWED) {
@@ -111,9 +119,10 @@ static enum MHD_Result report(struct MHD_Connection *connection, customers *all)
                  MHD_RESPMEM_MUST_FREE, NULL);
 }
 
-static route find_route(const char *url)
+/* Customers see no figures of each other. */
+static route find_route(const char *url, bool stats)
 {
-    if (strncmp(url, "/run/", 5) == 0) return ROUTE_RUN;
+    if (!stats) return strncmp(url, "/run/", 5) == 0 ? ROUTE_RUN : ROUTE_NO_STATS;
     if (strcmp(url, "/stats") == 0) return ROUTE_STATS;
     return strcmp(url, "/") == 0 ? ROUTE_PAGE : ROUTE_NONE;
 }
@@ -122,7 +131,7 @@ static route find_route(const char *url)
 static unsigned judge(route to, const char *url, const char *method, unsigned long long length)
 {
     bool reads = strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
-    if (to == ROUTE_NONE) return MHD_HTTP_NOT_FOUND;
+    if (to == ROUTE_NONE || to == ROUTE_NO_STATS) return MHD_HTTP_NOT_FOUND;
     if (to != ROUTE_RUN) return reads ? 0 : MHD_HTTP_METHOD_NOT_ALLOWED;
     if (strcmp(method, MHD_HTTP_METHOD_POST) != 0) return MHD_HTTP_METHOD_NOT_ALLOWED;
     if (!customers_name_is_good(url + 5)) return MHD_HTTP_BAD_REQUEST;
@@ -130,14 +139,14 @@ static unsigned judge(route to, const char *url, const char *method, unsigned lo
 }
 
 static enum MHD_Result begin_request(struct MHD_Connection *connection, const char *url, const char *method,
-                                     request **made)
+                                     bool stats, request **made)
 {
     const char *header =
         MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
     bool chunked =
         MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_TRANSFER_ENCODING);
     unsigned long long length = header && !chunked ? strtoull(header, NULL, 10) : 0;
-    route to = find_route(url);
+    route to = find_route(url, stats);
     unsigned status = judge(to, url, method, length);
     if (!status && length > BODY_MOST) status = MHD_HTTP_CONTENT_TOO_LARGE;
     size_t room = status || to != ROUTE_RUN ? 0 : chunked ? SCRIPT_MOST : (size_t)length;
@@ -168,18 +177,27 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *connection, con
     (void)version;
     server *s = user;
     request *r = *state;
-    if (!r) return begin_request(connection, url, method, (request **)state);
+    if (!r) return begin_request(connection, url, method, false, (request **)state);
     if (*size > 0) return receive(r, bytes, size);
     clients_set(s->clients, connection, CLIENT_WAITS);
-    enum MHD_Result result;
-    if (r->status) result = refuse(connection, r);
-    else if (r->route == ROUTE_RUN) result = run(connection, s, url + 5, r);
-    else if (r->route == ROUTE_STATS) result = report(connection, s->customers);
-    else
-        result = reply(connection, MHD_HTTP_OK, "text/html; charset=utf-8", (char *)(uintptr_t)page,
-                       page_size, MHD_RESPMEM_PERSISTENT, NULL);
+    enum MHD_Result result = r->status ? refuse(connection, r) : run(connection, s, url + 5, r);
     clients_set(s->clients, connection, CLIENT_TAKES);
     return result;
+}
+
+static enum MHD_Result handle_stats(void *user, struct MHD_Connection *connection, const char *url,
+                                    const char *method, const char *version, const char *bytes, size_t *size,
+                                    void **state)
+{
+    (void)version;
+    const server *s = user;
+    request *r = *state;
+    if (!r) return begin_request(connection, url, method, true, (request **)state);
+    if (*size > 0) return receive(r, bytes, size);
+    if (r->status) return refuse(connection, r);
+    if (r->route == ROUTE_STATS) return report(connection, s->customers);
+    return reply(connection, MHD_HTTP_OK, "text/html; charset=utf-8", (char *)(uintptr_t)page, page_size,
+                 MHD_RESPMEM_PERSISTENT, NULL);
 }
 
 /* The answer is out, or will never be. */
@@ -189,6 +207,14 @@ static void end_request(void *user, struct MHD_Connection *connection, void **st
     (void)why;
     const server *s = user;
     clients_set(s->clients, connection, CLIENT_SENDS);
+    free(*state);
+    *state = NULL;
+}
+
+static void end_stats(void *user, struct MHD_Connection *connection, void **state,
+                      enum MHD_RequestTerminationCode why)
+{
+    (void)user, (void)connection, (void)why;
     free(*state);
     *state = NULL;
 }
@@ -220,6 +246,9 @@ static error_t option(int key, char *text, struct argp_state *state)
         return 0;
     case 'p':
         s->port = number(text, 0, 65535, state, "--port");
+        return 0;
+    case 's':
+        s->stats = text;
         return 0;
     case 'n':
         s->connections = number(text, 1, 10000, state, "--connections");
@@ -264,6 +293,7 @@ static error_t option(int key, char *text, struct argp_state *state)
 static const struct argp_option options[] = {
     {"address", 'a', "ADDRESS", 0, "IPv4 address to listen on (127.0.0.1)", 0},
     {"port", 'p', "PORT", 0, "port, 0 = any that is free (8080)", 0},
+    {"stats", 's', "[ADDRESS:]PORT", 0, "where GET /stats and the page are (127.0.0.1:8081), or `none'", 0},
     {"connections", 'n', "N", 0, "connections at once, a thread each (200)", 0},
     {"per-address", 'o', "N", 0, "of these, from one address (half of them)", 0},
     {"deadline", 'd', "MS", 0, "time to send a request, and time to take its answer (10000)", 0},
@@ -272,7 +302,8 @@ static const struct argp_option options[] = {
     {"instances", 'i', "N", 0, "instances of a customer at once (8)", 0},
     {"customers", 'c', "N", 0, "customers at most, then idle ones are retired (100)", 0},
     {"time", 'l', "MS", 0, "CPU time that a script has (200)", 0},
-    {"live", 'v', "SOCKET", OPTION_ARG_OPTIONAL, "`hakmem attach' and `hakmem top' may look: customers are profiled", 0},
+    {"live", 'v', "SOCKET", OPTION_ARG_OPTIONAL,
+     "`hakmem attach' and `hakmem top' may look: customers are profiled", 0},
     {0},
 };
 
@@ -299,6 +330,45 @@ static struct MHD_Daemon *listen_at(const settings *s, const struct sockaddr_in 
         to->clients, MHD_OPTION_UNESCAPE_CALLBACK, leave_encoded, NULL, MHD_OPTION_END);
 }
 
+/* In one thread: who asks for figures waits for who asked before, and scripts for neither. */
+static struct MHD_Daemon *listen_for_stats(const struct sockaddr_in *address, server *to)
+{
+    return MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL, handle_stats, to,
+                            MHD_OPTION_SOCK_ADDR, address, MHD_OPTION_CONNECTION_LIMIT, STATS_CONNECTIONS,
+                            MHD_OPTION_CONNECTION_TIMEOUT, STATS_TIMEOUT_S, MHD_OPTION_NOTIFY_COMPLETED,
+                            end_stats, NULL, MHD_OPTION_UNESCAPE_CALLBACK, leave_encoded, NULL,
+                            MHD_OPTION_END);
+}
+
+static bool read_address(const char *address, unsigned port, struct sockaddr_in *out)
+{
+    *out = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    if (inet_pton(AF_INET, address, &out->sin_addr) == 1) return true;
+    fprintf(stderr, "wasm-server: '%s' is not an IPv4 address\n", address);
+    return false;
+}
+
+/* [ADDRESS:]PORT */
+static bool read_stats(const char *text, char address[INET_ADDRSTRLEN], struct sockaddr_in *out)
+{
+    const char *colon = strrchr(text, ':'), *digits = colon ? colon + 1 : text;
+    const size_t length = colon ? (size_t)(colon - text) : 0;
+    char *end;
+    const unsigned long port = strtoul(digits, &end, 10);
+    if (*digits < '0' || *digits > '9' || *end || port > 65535 || length >= INET_ADDRSTRLEN) {
+        fprintf(stderr, "wasm-server: --stats must be a port, an address and a port, or none; it is '%s'\n",
+                text);
+        return false;
+    }
+    snprintf(address, INET_ADDRSTRLEN, "%.*s", colon ? (int)length : 9, colon ? text : "127.0.0.1");
+    return read_address(address, (unsigned)port, out);
+}
+
+static unsigned port_of(struct MHD_Daemon *daemon)
+{
+    return MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT)->port;
+}
+
 /* A server that nobody can look at serves. */
 static void look(const char *place, customers *all)
 {
@@ -308,45 +378,55 @@ static void look(const char *place, customers *all)
         fprintf(stderr, "wasm-server: --live: %s\n", error);
 }
 
+/* Until SIGTERM or SIGINT, which main blocks in all threads. Then no new connections; what runs may finish,
+ * and after a while it is ended and its clients told. */
+static void wait_for_end(struct MHD_Daemon *daemon, server *s)
+{
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    int which;
+    sigwait(&ends, &which);
+
+    int listening = MHD_quiesce_daemon(daemon);
+    if (listening >= 0) shutdown(listening, SHUT_RD);
+    clients_wait(s->clients, GRACE_MS);
+    customers_end(s->customers);
+    clients_wait(s->clients, ANSWER_MS);
+    if (listening >= 0) close(listening);
+}
+
 static int serve(const settings *s, hak_wasm_host *host, engine *e)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)s->port)};
-    if (inet_pton(AF_INET, s->address, &address.sin_addr) != 1) {
-        fprintf(stderr, "wasm-server: '%s' is not an IPv4 address\n", s->address);
-        return 1;
-    }
+    struct sockaddr_in address, stats_address;
+    char stats_text[INET_ADDRSTRLEN];
+    const bool tells = strcmp(s->stats, "none") != 0;
+    if (!read_address(s->address, s->port, &address)) return 1;
+    if (tells && !read_stats(s->stats, stats_text, &stats_address)) return 1;
     server to = {customers_new(host, e, &s->limits),
                  clients_new(s->connections, s->connections_of_address, s->deadline_ms)};
     if (s->live && to.customers) look(s->live, to.customers);
-    struct MHD_Daemon *daemon = to.customers && to.clients ? listen_at(s, &address, &to) : NULL;
-    if (daemon) {
-        const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT);
-        printf("listening on http://%s:%u/\n", s->address, info->port);
+    const bool made = to.customers && to.clients;
+    struct MHD_Daemon *daemon = made ? listen_at(s, &address, &to) : NULL;
+    struct MHD_Daemon *stats = daemon && tells ? listen_for_stats(&stats_address, &to) : NULL;
+    const bool serves = daemon && (stats || !tells);
+    if (serves) {
+        printf("listening on http://%s:%u/\n", s->address, port_of(daemon));
+        if (stats) printf("statistics on http://%s:%u/\n", stats_text, port_of(stats));
         fflush(stdout);
-
-        /* Blocked in all threads by main. */
-        sigset_t ends;
-        sigemptyset(&ends);
-        sigaddset(&ends, SIGINT);
-        sigaddset(&ends, SIGTERM);
-        int which;
-        sigwait(&ends, &which);
-
-        /* No new connections; what runs may finish, then it is ended and its clients told. */
-        int listening = MHD_quiesce_daemon(daemon);
-        if (listening >= 0) shutdown(listening, SHUT_RD);
-        clients_wait(to.clients, GRACE_MS);
-        customers_end(to.customers);
-        clients_wait(to.clients, ANSWER_MS);
-        MHD_stop_daemon(daemon);
-        if (listening >= 0) close(listening);
+        wait_for_end(daemon, &to);
+    } else if (daemon) {
+        fprintf(stderr, "wasm-server: cannot listen on --stats=%s\n", s->stats);
     } else {
         fprintf(stderr, "wasm-server: cannot listen on %s:%u\n", s->address, s->port);
     }
+    if (stats) MHD_stop_daemon(stats);
+    if (daemon) MHD_stop_daemon(daemon);
     hak_wasm_live_stop();
     if (to.clients) clients_delete(to.clients);
     if (to.customers) customers_delete(to.customers);
-    return daemon ? 0 : 1;
+    return serves ? 0 : 1;
 }
 
 static unsigned usable_processors(void)
@@ -358,6 +438,7 @@ static unsigned usable_processors(void)
 int main(int argc, char **argv)
 {
     settings s = {.address = "127.0.0.1",
+                  .stats = "127.0.0.1:8081",
                   .port = 8080,
                   .connections = 200,
                   .deadline_ms = 10000,

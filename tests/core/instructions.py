@@ -60,9 +60,9 @@ FIGURES = {
     "free packed first": ("hak_free", "first-20", BATCH),
     "alloc packed limited": ("hak_alloc", "limited-20", BATCH),
     "free packed limited": ("hak_free", "limited-20", BATCH),
-    # Of contexts of 1000 blocks, which are cut, units included; and what a context of 20 takes a block.
+    # Of contexts of 1000 blocks, which are cut, units included; and what a new context takes.
     "alloc packed grow": ("hak_alloc", "grow-1000", BATCH),
-    "context of 20, a block": ("hak_ctx_new", "grow-20", BATCH),
+    "context new": ("hak_ctx_new", "grow-20", BATCH / 20),
 }
 
 

@@ -91,9 +91,11 @@ class Costs(unittest.TestCase):
         self.assert_constant("stats")
         _, small, _ = self.ends("stats")
         self.assertLess(small, 10000)  # a look at each size class
+        _, small, large = self.ends("block_pins")
+        self.assertLess(max(small, large), 5000)  # a step for each block of a slab
 
     def test_labels_stats_and_visit_are_linear(self):
-        for what, most in (("labels_stats", 60), ("label_stats", 60), ("visit", 150), ("check", 80), ("trim", 20)):
+        for what, most in (("labels_stats", 60), ("label_stats", 60), ("classes_stats", 60), ("visit", 150), ("check", 80), ("trim", 20)):
             with self.subTest(what):
                 sizes, _, large = self.ends(what)
                 self.assertLess(large / sizes[1], most)

@@ -544,3 +544,40 @@ TEST_CASE("profile: blocks freed in units where samples were are fast again")
     CHECK(slow() == 0);
     require_sound(ctx);
 }
+
+TEST_CASE("profile: the stacks whose blocks pin free memory")
+{
+    const bool exact = GENERATE(true, false);
+    TestSpace s;
+    Options options = ctx_options();
+    options.packed_bytes = HAK_NONE;
+    TestCtx ctx(s.space, &options);
+    hak_profile_options profile = exact ? exact_options() : hak_profile_options(HAK_PROFILE_OPTIONS_INIT);
+    profile.mean = 8 * KiB;
+    profile.table_bytes = 64 << 20;
+    REQUIRE(hak_profile_start(ctx, &profile) == 0);
+    std::vector<void *> gone, kept;
+    for (int i = 0; i < 60'000; i++) {
+        const hak_site site = i % 16 == 0 ? 2 : 1;
+        (site == 2 ? kept : gone).push_back(hak_alloc_cs(ctx, 200, 0, site));
+    }
+    for (void *p : gone)
+        hak_free(ctx, p);
+    hak_ctx_flush(ctx);
+    hak_class_info classes[126];
+    double all = 0, found[3] = {0, 0, 0};
+    const int n = hak_classes_stats(ctx, classes, 126);
+    for (int i = 0; i < n; i++)
+        all += (double)classes[i].pinned_bytes;
+    CHECK(all > 8 << 20);
+    auto add = [](void *sums, const hak_profile_stack *stack) {
+        static_cast<double *>(sums)[stack->site] += stack->pinned_bytes;
+        return true;
+    };
+    REQUIRE(hak_profile_visit(ctx, add, found) == 0);
+    CHECK(found[1] < all / 1000);
+    CHECK(found[2] > all * (exact ? 0.999 : 0.75));
+    CHECK(found[2] < all * (exact ? 1.001 : 1.25));
+    for (void *p : kept)
+        hak_free(ctx, p);
+}

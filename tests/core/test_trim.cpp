@@ -496,3 +496,68 @@ TEST_CASE("magazines of blocks above 1 KiB are emptied before fresh pages make a
     records(ctx, 1000, 1000);
     CHECK(stats_of(ctx).cached_bytes < 100 * KiB);
 }
+
+// The classes of a context, summed up.
+static hak_class_info sum_classes(const hak_ctx *ctx)
+{
+    hak_class_info all[130], sum = {};
+    const int n = hak_classes_stats(ctx, all, 130);
+    CHECK(n <= 126);
+    CHECK(hak_classes_stats(ctx, nullptr, 0) == n);
+    for (int i = 0; i < n; i++) {
+        if (i > 0) CHECK(all[i].block_bytes > all[i - 1].block_bytes);
+        CHECK(all[i].blocks > 0);
+        CHECK(all[i].pinned_bytes <= all[i].free_bytes);
+        sum.blocks += all[i].blocks;
+        sum.free_bytes += all[i].free_bytes;
+        sum.pinned_bytes += all[i].pinned_bytes;
+    }
+    return sum;
+}
+
+TEST_CASE("what is free between live blocks, and who pins it")
+{
+    const size_t n = GENERATE((size_t)48, (size_t)200, (size_t)700, (size_t)3000), count = 40'000;
+    const bool shared = GENERATE(false, true);
+    TestSpace space;
+    Options options = ctx_options();
+    options.shared = shared;
+    options.packed_bytes = HAK_NONE;
+    hak_ctx *ctx = hak_ctx_new(space.space, &options);
+    CHECK(hak_ctx_space(ctx) == space.space);
+    const size_t size = hak_good_size(ctx, n);
+    std::vector<void *> blocks = records(ctx, count, n);
+    hak_ctx_flush(ctx);
+    const hak_class_info full = sum_classes(ctx);
+    CHECK(full.blocks == count);
+    CHECK(full.free_bytes <= 64 * KiB); // of the last slab
+    CHECK(hak_block_pins(ctx, blocks[0]) == 0);
+    thin_out(ctx, blocks, 3000);
+    hak_ctx_flush(ctx);
+    const hak_class_info thin = sum_classes(ctx);
+    size_t kept = 0, pins = 0;
+    for (void *p : blocks) {
+        if (!p) continue;
+        kept++;
+        CHECK(hak_block_pins(ctx, p) < 2 * 4096 + size);
+        pins += hak_block_pins(ctx, p);
+    }
+    CHECK(thin.blocks == kept);
+    CHECK(thin.free_bytes > kept * (8 * KiB));
+    // A block pins what else is on its one or two pages.
+    CHECK(thin.pinned_bytes > kept * (4096 - size) * 9 / 10);
+    CHECK(pins <= thin.pinned_bytes);
+    CHECK(pins + kept >= thin.pinned_bytes);
+    // What is not pinned, trim gives back, and then it is counted no more.
+    CHECK(hak_ctx_trim(ctx) >= thin.free_bytes - thin.pinned_bytes);
+    const hak_class_info trimmed = sum_classes(ctx);
+    CHECK(trimmed.pinned_bytes == thin.pinned_bytes);
+    CHECK(trimmed.free_bytes < trimmed.pinned_bytes + kept * size + 4096);
+    CHECK(hak_block_pins(ctx, &options) == 0);
+    CHECK(hak_block_pins(ctx, nullptr) == 0);
+    for (void *p : blocks)
+        hak_free(ctx, p);
+    hak_ctx_flush(ctx);
+    CHECK(sum_classes(ctx).free_bytes == 0);
+    hak_ctx_destroy(ctx);
+}

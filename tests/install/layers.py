@@ -18,12 +18,11 @@ MODULES = {
     "base": "base classes mask mpsc random sized os os_lock patience tuning policy policy_text quota real text".split(),
     "space": "space numbers bitmap extent calls open purge pages extents chunks label_pages create".split(),
     "heap": """bin ctx bins judge account big_map big_cache units metadata bits slab row packed_label label packed_quick
-        packed_group put magazine reclaim packed_groups packed_large packed_grow
-        refill packed run run_magazine batch label_on big guard asked
-        block canary block_free placement numbers guide context""".split(),
-    "profile": "profile table counted draw sample windows growth".split(),
+        packed_group put magazine reclaim packed_groups packed_large packed_grow refill packed run run_magazine batch label_on big
+        guard asked block holes canary block_free placement numbers guide context""".split(),
+    "profile": "profile table counted draw sample windows trend growth".split(),
     "learn": "bandit learn".split(),
-    "api": """errors limits trace policy options profile stats learner quarantine trim check guard context large alloc
+    "api": """errors limits trace policy options profile stats holes learner quarantine trim check guard context large alloc
         labels realloc aligned calloc inline windows""".split(),
 }
 # Upward all the same: (file, what it includes or calls), with the reason. An exception that is no longer needed goes.

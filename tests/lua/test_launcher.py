@@ -233,10 +233,10 @@ class Options(Case):
         self.assertEqual(done.stdout, f"3\ta.lua\t--hak-report\t{PROGRAM}\n")
         self.assertEqual(done.stderr, "")
 
-    def rows(self, text):
+    def rows(self, text, indent="  "):
         rows = {}
         for line in text.splitlines():
-            m = re.match(r"  (\S.*?)  +(\d+)\s", line)
+            m = re.match(indent + r"(\S.*?) +(\d+)\s", line)
             if m:
                 rows[m.group(1)] = int(m.group(2))
         return rows
@@ -253,8 +253,12 @@ class Options(Case):
                 *("peak live", "failures", "process resident"),
             )
         }
-        for name in ("soft limit", "hard limit", "not ours"):
+        for name in ("soft limit", "hard limit"):
             rows.pop(name, None)
+        parts = self.rows(text, " {4}")
+        self.assertEqual(sum(parts.values()), total["process resident"])
+        self.assertTrue({"stack of the main thread", "hakmem's own tables"} <= set(parts), text)
+        self.assertNotIn("not ours", text)
         self.assertEqual(total["live"] + total["cached"] + total["metadata"], total["committed"])
         self.assertGreater(total["process resident"], total["committed"] - total["released"] - (1 << 20))
         self.assertEqual(sum(rows.values()), total["live"])
@@ -280,6 +284,17 @@ class Options(Case):
         )
         self.check_report(self.run_hak("--hak-labels=on", "--hak-report", "-e", "x = 1").stderr)
         self.assertEqual(self.run_hak("-e", "x = 1").stderr, "")
+
+    def test_the_parts_of_resident_memory_sum_up_to_it(self):
+        code = "t = {} for i = 1, 3e5 do t[i] = 'text ' .. i end"
+        self.run_hak("--hak-profile=p", "-e", code)
+        memory = json.loads(self.read("p"))["memory"]
+        total = sum(part["bytes"] for part in memory["parts"])
+        self.assertAlmostEqual(total, memory["resident_bytes"], delta=0.02 * memory["resident_bytes"])
+        kinds = {part["kind"] for part in memory["parts"]}
+        self.assertTrue({"live", "metadata", "file", "stacks"} <= kinds, kinds)
+        self.assertIn("live: string", {part["name"] for part in memory["parts"]})
+        self.assertTrue(all(part["hint"] and part["bytes"] for part in memory["parts"]))
 
     def test_report_file(self):
         path = os.path.join(self.dir, "report.txt")

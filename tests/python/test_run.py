@@ -110,7 +110,7 @@ class Run(ProgramCase):
         self.assertEqual(len(self.reports()), 1)
         done = self.run_script(text, "--report", "-", check=False)
         self.assertEqual(done.returncode, -signal.SIGINT)
-        self.assertRegex(done.stderr, "(?s)KeyboardInterrupt.*resident .* live ")
+        self.assertRegex(done.stderr, "(?s)KeyboardInterrupt.*resident .* live: ")
 
     def test_a_folder_that_cannot_be_preloaded(self):
         folder = self.folder / "with space"
@@ -155,7 +155,11 @@ class Report(ProgramCase):
         self.assertIn("program.py", report["command"][-1])
         shown = self.hakmem("report", "r.json").stdout
         self.assertRegex(shown, r"(?m)^  mem +\d{7,} +\d+ +\d+\.\d %")
-        self.assertRegex(shown, r"resident .*live .*large .*cached .*purgeable .*metadata .*not ours ")
+        self.assertRegex(shown, r"(?m)^  process resident +(\d+) .*:$")
+        parts = re.findall(r"(?m)^    \S.*? +(\d+) +[\d.]+ MiB ", shown)
+        self.assertEqual(sum(map(int, parts)), int(re.search(r"process resident +(\d+)", shown)[1]))
+        self.assertEqual(len(parts), len(report["parts"]))
+        self.assertNotIn("not ours", shown)
 
     def test_text_comes_after_the_programs_output(self):
         text = "import sys\nprint('out')\nprint('err', file=sys.stderr)\nsys.exit(3)"
@@ -193,7 +197,7 @@ class Report(ProgramCase):
         relative = plain_environment(PYTHONPATH="none:packages")
         for text in ("", self.MOVES):
             done = self.hakmem("run", self.script(text), env=relative)
-            self.assertRegex(done.stderr, "resident .* live ", text)
+            self.assertRegex(done.stderr, "process resident (?s:.*) live: ", text)
         seen = self.run_script("import os; print(os.environ['PYTHONPATH'])", env=relative).stdout
         self.assertEqual(seen, "none:packages\n", "as it was")
 

@@ -63,7 +63,7 @@ class Endings(SignalCase):
         text = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
         done = self.run_script(text, "--report", "-", check=False)
         self.assertEqual(done.returncode, -signal.SIGTERM)
-        self.assertRegex(done.stderr, r"(?s)^hakmem .*\n  resident .* live ")
+        self.assertRegex(done.stderr, r"(?s)^hakmem .*\n  process resident .* live: ")
 
     def test_lines_too(self):
         text = "keep = [str(i) * 9 for i in range(9000)]\n" + WAITS
@@ -300,7 +300,7 @@ class Requests(SignalCase):
                 "keep = [[0] * 125 for i in range(3000)]\n" + text, report=self.report_path()
             )
             shown = self.hakmem("report", str(program.pid)).stdout
-            self.assertRegex(shown, rf"(?s)process {program.pid}, .*\n  mem +\d{{7,}} .*resident .* live ")
+            self.assertRegex(shown, rf"(?s)process {program.pid}, .*\n  mem +\d{{7,}} .*resident .* live: ")
             report = json.loads(self.hakmem("report", "--json", str(program.pid)).stdout)
             self.assertEqual(report["process"]["pid"], program.pid)
             (self.folder / "a.json").write_text(json.dumps(report))

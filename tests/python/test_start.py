@@ -93,7 +93,7 @@ class Showing(ProgramCase):
         env = {k: v for k, v in preloaded(all_domains=True, report="-").items() if k != "PYTHONPATH"}
         for flags in (["-S", "-I"], []):
             done = self.python(*flags, "-c", "pass", env=env | {"PATH": ""})
-            self.assertRegex(done.stderr, r"(?s)^hakmem .*\n  resident .* live ")
+            self.assertRegex(done.stderr, r"(?s)^hakmem .*\n  process resident ")
 
     def test_nobody_reads_it(self):
         for end in ("sys.exit(3)", "os._exit(3)"):
@@ -129,7 +129,7 @@ class Showing(ProgramCase):
             for end in ("", "; os._exit(0)", "; os.kill(os.getpid(), 15)"):
                 with self.subTest(text + end):
                     done = self.python("-c", f"import os; {text}{end}", env=preloaded(report="-"), check=False)
-                    self.assertEqual(done.stderr.count("  resident "), 1, done.stderr)
+                    self.assertEqual(done.stderr.count("  process resident "), 1, done.stderr)
         self.assertEqual((self.folder / "own").read_bytes(), b"")
 
     def test_stderr_that_is_closed_from_the_start(self):
@@ -161,7 +161,7 @@ class Showing(ProgramCase):
             text = file.read()
         self.assertEqual(program.wait(60), 0)
         self.assertGreater(len(text), room)
-        self.assertRegex(text, r"\n  resident .* not ours [^\n]*\n$")
+        self.assertRegex(text, r"\n  process resident .*:\n(    \S[^\n]*\n)+$")
 
     def test_a_signal_after_the_program(self):
         """What was gathered at exit is shown all the same, once."""
@@ -173,7 +173,7 @@ class Showing(ProgramCase):
         """
         done = self.python(self.script(text), env=preloaded(report="-"), check=False)
         self.assertEqual(done.returncode, -signal.SIGTERM)
-        self.assertEqual(done.stderr.count("  resident "), 1, done.stderr)
+        self.assertEqual(done.stderr.count("  process resident "), 1, done.stderr)
 
     def test_a_report_file_takes_the_mode_of_the_one_before(self):
         path = self.folder / "r.json"

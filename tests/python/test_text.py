@@ -100,9 +100,29 @@ class Text(ProgramCase):
             "  mem, wrapped: 8 allocations, 99 bytes asked for\n"
             "  peak live 1024.00 MiB, committed 9.8 KiB\n"
             "  limit 1.50 MiB, 7 allocations refused\n"
-            "  resident 2.00 MiB: live 2.9 KiB, large 2.0 KiB, cached 1000 B, purgeable 1.00 MiB,"
-            " metadata 4.0 KiB, less 9.9 KiB untouched, not ours 1.00 MiB",
+            "  resident 2.00 MiB: hakmem 1.00 MiB, the rest 1.00 MiB",
         )
+
+    def test_parts_of_resident_memory(self):
+        found = as_file(report())
+        found["memory"]["parts"] = [
+            {"kind": "live", "name": "live: dict", "bytes": 3 << 19, "hint": "a hint"},
+            {"kind": "file", "name": "python3", "bytes": 1 << 20, "hint": "code"},
+        ]
+        path = self.folder / "r.json"
+        path.write_text(json.dumps(found))
+        self.assertEqual(
+            _report.text(_report.load(str(path))).splitlines()[-3:],
+            [
+                "  process resident              2621440        2.50 MiB  the sum of these parts:",
+                "    live: dict                  1572864        1.50 MiB  a hint",
+                "    python3                     1048576        1.00 MiB  code",
+            ],
+        )
+        found["memory"]["parts"][0]["bytes"] = "many"
+        path.write_text(json.dumps(found))
+        with self.assertRaises(ValueError):
+            _report.load(str(path))
 
     def test_the_largest_and_all_others(self):
         labels = {f"l{i}": {"live_bytes": i, "live_blocks": 2} for i in range(1, 41)}

@@ -122,3 +122,24 @@ def many(count):
     context["stats"]["live_bytes"] = total
     whole["contexts"] = [context]
     return whole
+
+
+def resident():
+    """The example with the parts of its memory, and with what its blocks keep from going back."""
+    made = report()
+    made["memory"]["parts"] = [
+        {"kind": "live", "name": "live: table", "bytes": 4 << 20, "hint": "a profile names their lines"},
+        {"kind": "live", "name": "live: string", "bytes": 1 << 20, "hint": "a profile names their lines"},
+        {"kind": "between", "name": "free between live blocks", "bytes": 2 << 20, "hint": "held by the blocks beside"},
+        {"kind": "file", "name": "lib<b>\x1b[31m.so", "bytes": 1 << 19, "hint": "code"},
+        {"kind": "of the future", "name": "other", "bytes": 1 << 19},
+    ]
+    context = made["contexts"][0]
+    context["holes"] = [
+        {"block_bytes": 48, "blocks": 10, "free_bytes": 1000, "pinned_bytes": 0},
+        {"block_bytes": 64, "blocks": 900, "free_bytes": 3 << 20, "pinned_bytes": 2 << 20},
+        {"block_bytes": 96, "blocks": 70, "free_bytes": 1 << 18, "pinned_bytes": 1 << 17},
+    ]
+    context["stacks"][0]["pinned_bytes"] = (2 << 20) + 0.5
+    context["stacks"][1]["pinned_bytes"] = 1 << 16
+    return made

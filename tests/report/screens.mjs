@@ -78,7 +78,7 @@ function lookAtPicture() {
 const wrong = [];
 try {
     for (const page of pages) {
-        const [, name, address, main] = /^(\w+)=(.*?)=(.*)$/.exec(page);
+        const [, name, address, main] = /^([\w-]+)=(.*?)=(.*)$/.exec(page);
         for (const [width, height, colorScheme] of [[1280, 900, "light"], [390, 844, "dark"]]) {
             const tab = await browser.newPage({ viewport: { width, height }, colorScheme });
             tab.on("pageerror", (error) => wrong.push(`${name}: ${error}`));

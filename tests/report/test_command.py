@@ -152,6 +152,28 @@ class Text(Case):
         first = self.text("report", other, "-n1", "--by", "peak").split(" site\n")[1]
         self.assertIn("main chunk", first.splitlines()[0])
 
+    def test_the_parts_of_the_memory_and_what_pins_it(self):
+        text = self.text("report", self.write("r.json", example.resident()))
+        self.assertIn(
+            "\n  resident memory, 8.00 MiB:\n"
+            "      4.00 MiB  50.0 %  live: table                  a profile names their lines\n"
+            "      1.00 MiB  12.5 %  live: string                 a profile names their lines\n"
+            "      2.00 MiB  25.0 %  free between live blocks     held by the blocks beside\n"
+            "    512.00 KiB   6.2 %  lib<b>?[31m.so               code\n"
+            "    512.00 KiB   6.2 %  other                        \n",
+            text,
+        )
+        self.assertIn(
+            "\n  3.25 MiB are free in slabs that have live blocks; of these trim cannot give back 2.12 MiB:\n"
+            "      2.00 MiB  beside 900 blocks of 64 bytes\n"
+            "    128.00 KiB  beside 70 blocks of 96 bytes\n"
+            "      2.00 MiB  pinned by 40000 blocks of parse (a;b.lua:12)\n"
+            "     64.00 KiB  pinned by 3000 blocks of main chunk (a;b.lua:90)\n",
+            text,
+        )
+        self.assertNotIn("resident memory", self.text("report", self.file))
+        self.assertNotIn("are free in slabs", self.text("report", self.file))
+
     def test_a_report_of_the_writers(self):
         done = subprocess.run([os.environ["REPORT_WRITE"]], stdout=subprocess.PIPE, check=True)
         text = hakmem("report", "-", stdin=done.stdout).stdout.decode()
@@ -206,6 +228,14 @@ class Formats(Case):
         self.assertEqual(found["hakmem_label_live_bytes", 'lua "x"\n', "table"], 4_000_000)
         self.assertEqual(found["hakmem_live_bytes", "tenant", None], 16)
         self.assertEqual(found["hakmem_resident_bytes", None, None], 9437184)
+
+    def test_prometheus_has_the_parts_of_the_memory(self):
+        made = example.resident()
+        made["memory"]["parts"].append(made["memory"]["parts"][0])
+        text = self.text("prometheus", self.write("r.json", made))
+        self.assertIn('hakmem_resident_part_bytes{pid="71",part="live",name="live: table"} 8388608\n', text)
+        self.assertIn('{pid="71",part="of the future",name="other"} 524288\n', text)
+        self.assertEqual(text.count("hakmem_resident_part_bytes{"), 5)
 
     def test_prometheus_has_each_series_once(self):
         blocks = {"live_blocks": 1}
@@ -351,7 +381,7 @@ class Bad(Case):
             (("contexts", 0, "stacks", 0, "peak_bytes"), 1e30),
             (("contexts", 0, "verdicts"), "none"),
         ):
-            bad = example.report()
+            bad = example.resident()
             at = bad
             for key in path[:-1]:
                 at = at[key]
@@ -398,11 +428,18 @@ class Bad(Case):
             ((*context, "marks", 0, "resident_bytes"), -1, "marks[0].resident_bytes of context 1"),
             ((*context, "timeline", 3, "live_bytes"), None, "timeline[3].live_bytes of context 1"),
             ((*context, "decisions", 0, "text"), {}, "decisions[0].text of context 1"),
+            (("memory", "parts"), {}, "memory.parts"),
+            (("memory", "parts", 1), "x", "memory.parts[1]"),
+            (("memory", "parts", 0, "bytes"), "5", "memory.parts[0].bytes"),
+            (("memory", "parts", 2, "name"), None, "memory.parts[2].name"),
+            ((*context, "holes"), {}, "holes of context 1"),
+            ((*context, "holes", 1, "pinned_bytes"), -1, "holes[1].pinned_bytes of context 1"),
+            ((*context, "stacks", 0, "pinned_bytes"), "4", "stacks of context 1"),
             ((*context, "stacks", 0, "peak_bytes"), "4", "stacks of context 1"),
             ((*context, "stacks", 0, "live_bytes_error"), -1, "stacks of context 1"),
             ((*context, "stacks", 0, "label"), 5, "stacks of context 1"),
         ):
-            bad = example.report()
+            bad = example.resident()
             at = bad
             for key in path[:-1]:
                 at = at[key]

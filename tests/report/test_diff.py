@@ -2,6 +2,8 @@
 """hakmem diff: what is compared with what, and which rows there is room for."""
 
 import copy
+import math
+import random
 import re
 import unittest
 
@@ -23,6 +25,88 @@ def grown(**changes):
     return reports
 
 
+MEAN = 64 << 10
+
+
+def drawn(rng, blocks, n):
+    """What a sampled profile says of so many blocks of n bytes: blocks, bytes, their variance."""
+    weight = -1 / math.expm1(-n / MEAN)
+    samples = sum(rng.random() * weight < 1 for _ in range(blocks))
+    return samples * weight, samples * weight * n, samples * n * n * weight * (weight - 1)
+
+
+def sampled(pid, sites):
+    """A report of sites, each with what was drawn of its live blocks and of those that are gone."""
+    stacks = [
+        {
+            "frames": [i],
+            "live_blocks": live[0],
+            "live_bytes": live[1],
+            "live_bytes_error": math.sqrt(live[2]),
+            "alloc_blocks": live[0] + gone[0],
+            "alloc_bytes": live[1] + gone[1],
+            "alloc_bytes_error": math.sqrt(live[2] + gone[2]),
+        }
+        for i, (live, gone) in enumerate(sites.values())
+    ]
+    context = {
+        "name": "c",
+        "frames": [{"function": name, "kind": "native"} for name in sites],
+        "stacks": stacks,
+        "profile": {"mode": "sampled", "mean_bytes": MEAN, "started_ns": 1000},
+    }
+    return {"schema": "hakmem-report/1", "process": {"command": ["p"], "pid": pid}, "contexts": [context]}
+
+
+NONE = (0, 0, 0)
+
+
+class Noise(Case):
+    def rows(self, before, after, *options):
+        """Lines of what changed for certain, and of what is within the error."""
+        text = self.text("diff", *options, self.write("b.json", before), self.write("c.json", after))
+        table = text.split(" site\n")[1].split("  change ")[0]
+        sure, _, noise = table.partition("within the error of the samples:\n")
+        return [[line for line in part.splitlines() if re.search(r"\d B|iB", line)] for part in (sure, noise)]
+
+    def test_a_program_that_runs_twice_has_no_row_above_its_noise(self):
+        rng = random.Random(5)
+        true = {f"site{i}": (rng.choice((1, 3, 30, 300, 3000)), rng.choice((100, 3000, 90000))) for i in range(300)}
+        for by in ("live", "alloc"):
+            for turn in range(3):
+                reports = [sampled(pid, {k: (drawn(rng, *v), NONE) for k, v in true.items()}) for pid in (1, 2)]
+                sure, noise = self.rows(*reports, "-n", 1000, "-b", by)
+                self.assertEqual(sure, [], (by, turn))
+                self.assertGreater(len(noise), 50)
+
+    def test_what_the_samples_do_not_explain_stands_above(self):
+        rng = random.Random(6)
+        sites = {f"site{i}": (drawn(rng, 500, 3000), NONE) for i in range(100)}
+        again = {f"site{i}": (drawn(rng, 500, 3000), NONE) for i in range(100)}
+        again["new"] = (drawn(rng, 1000, 3000), NONE)
+        again["site7"] = (drawn(rng, 2500, 3000), NONE)
+        sites["gone"] = (drawn(rng, 1500, 3000), NONE)
+        sure, noise = self.rows(sampled(1, sites), sampled(2, again), "-n", 1000)
+        self.assertEqual([line.split()[-1] for line in sure], ["site7", "new", "gone"])
+        self.assertGreater(len(noise), 80)  # of 99: some were drawn as often
+        change, error = re.match(r" +\+([\d.]+) MiB +([\d.]+) (?:KiB|MiB) ", sure[0]).groups()
+        self.assertLess(abs(float(change) - 2000 * 3000 / 2**20), 2.5)
+        # Poisson: the root of what there is times the distance of samples.
+        expected = math.sqrt(3000 * 3000 * MEAN) / 1024
+        self.assertLess(abs(float(error) - expected) / expected, 0.2)
+
+    def test_reports_of_one_run_share_the_samples_of_what_lives(self):
+        rng = random.Random(7)
+        old, more = drawn(rng, 20000, 3000), drawn(rng, 700, 3000)
+        both = tuple(a + b for a, b in zip(old, more, strict=True))
+        for pid, certain in ((1, True), (2, False)):
+            sure, noise = self.rows(sampled(1, {"f": (old, NONE)}), sampled(pid, {"f": (both, NONE)}))
+            self.assertEqual((len(sure), len(noise)), (certain, not certain))
+        # What was freed and made anew errs, though as much lives.
+        sure, noise = self.rows(sampled(1, {"f": (old, NONE)}), sampled(1, {"f": (both, old)}))
+        self.assertEqual((len(sure), len(noise)), (0, 1))
+
+
 class Diff(Case):
     def test_what_grew_comes_first(self):
         after = copy.deepcopy(self.report)
@@ -38,7 +122,7 @@ class Diff(Case):
         text = self.text("diff", self.file, self.write("b.json", after))
         grew, shrank = text.index("+1.00 MiB"), text.index("-512.00 KiB")
         self.assertLess(grew, shrank)
-        self.assertRegex(text, r"\+1\.00 MiB +292\.97 KiB +1\.29 MiB +\+0  string +main chunk")
+        self.assertRegex(text, r"\+1\.00 MiB +512\.00 KiB +292\.97 KiB +1\.29 MiB +\+0  string +main chunk")
         self.assertIn("live: 4.10 MiB -> 4.60 MiB (+512.00 KiB)", text)
         self.assertEqual(text.count("parse"), 1)
 

@@ -1,6 +1,6 @@
 // The page in headless Chromium: opens, sorts, zooms, filters, and has the numbers of the report.
 // node test_page.mjs PLAYWRIGHT HAKMEM FOLDER, which holds a.json, b.json, bare.json, less.json, twice.json, once.json,
-// marked.json, many.json and full.json.
+// marked.json, many.json, full.json, resident.json and grown.json.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -88,6 +88,8 @@ try {
         await page.fill("#filter", "parse");
         await page.waitForFunction(() => document.querySelectorAll("#stacks tbody tr").length === 1);
         assert.equal(await total(page), 4_000_000);
+        assert.ok(await page.isHidden("#memory"), "a report without parts has no table of them");
+        assert.ok(await page.isHidden("#holes"));
         assert.deepEqual(await page.$$eval("#decisions li", (all) => all.map((d) => [d.className, d.textContent])), [
             ["try", "3.0 s: trys retained_bytes <at> 64 MiB"], ["keep", "5.0 s: keeps retained_bytes <at> 64 MiB"],
             ["freeze", "7.0 s: freezes retained_bytes <at> 64 MiB"]]);
@@ -127,7 +129,28 @@ try {
         assert.match(await long.textContent("#line"), /199\.lua$/);
         await long.screenshot({ path: `${folder}/full-${options.colorScheme}.png` });
         await long.close();
+        // The parts of the resident memory: bars that follow each other, and who keeps free memory from going back.
+        const parts = await open("resident", options, "resident");
+        assert.deepEqual(await parts.$$eval("#memory tbody tr", (all) => all.map((row) => [...row.cells].map((c) => c.textContent))), [
+            ["live: table", "4.00 MiB", "50.0 %", "a profile names their lines"], ["live: string", "1.00 MiB", "12.5 %", ""],
+            ["free between live blocks", "2.00 MiB", "25.0 %", "held by the blocks beside"],
+            ["lib<b>\u001b[31m.so", "512.00 KiB", "6.3 %", "code"], ["other", "512.00 KiB", "6.3 %", ""]]);
+        const bars = await parts.$$eval("#memory .bar", (all) => all.map((b) => b.getBoundingClientRect()).map((r) => [r.left, r.right]));
+        for (const [i, [left]] of bars.entries()) if (i) assert.ok(Math.abs(left - bars[i - 1][1]) < 2, `bar ${i} begins at ${left}`);
+        assert.match(await parts.textContent("#holes > p"), /^3\.25 MiB are free .* back 2\.13 MiB/);
+        assert.deepEqual(await parts.$$eval("#classes tbody tr", (all) => all.map((row) => [...row.cells].map((c) => c.textContent))),
+                         [["2.00 MiB", "3.00 MiB", "64 B", "900"], ["128.00 KiB", "256.00 KiB", "96 B", "70"]]);
+        assert.deepEqual(await parts.$$eval("#pins tbody tr", (all) => all.map((row) => [...row.cells].map((c) => c.textContent))),
+                         [["2.00 MiB", "40,000", "parse (a;b.lua:12)"], ["64.00 KiB", "3,000", "main chunk (a;b.lua:90)"]]);
+        assert.ok((await wide(parts)) <= 0, "wider than the screen");
+        await parts.screenshot({ path: `${folder}/resident-${options.colorScheme}.png`, fullPage: true });
+        assert.deepEqual(parts.faults, []);
+        await parts.close();
     }
+    const larger = await open("larger", {}, "grown", "resident");
+    assert.deepEqual(await larger.$$eval("#memory tbody td:nth-child(2)", (all) => all.slice(0, 2).map((c) => c.textContent)),
+                     ["5.00 MiB (+1.00 MiB)", "1.00 MiB (+0 B)"]);
+    await larger.close();
 
     const page = await open("diff", {}, "a", "b");
     assert.equal(await page.textContent("#other"), "Compared with process 71, 2026-11-23T09:43:20Z");

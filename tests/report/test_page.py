@@ -44,6 +44,11 @@ with tempfile.TemporaryDirectory() as folder:
     full["process"]["command"] = ["/opt/lua/bin/haklua5.4", "--hak-labels=on", "/srv/check", *(f"/srv/{n}.lua" for n in range(200))]
     full["contexts"][0]["profile"]["dropped_stacks"] = 233
     Path(folder, "full.json").write_text(json.dumps(full))
+    grown = example.resident()
+    grown["memory"]["parts"][0]["bytes"] += 1 << 20
+    grown["contexts"][0]["stacks"][0]["live_bytes"] += 1000
+    for name, value in (("resident", example.resident()), ("grown", grown)):
+        Path(folder, f"{name}.json").write_text(json.dumps(value))
     bare = example.report() | {"process": {}, "memory": {}}
     less = before | {"process": {}, "memory": {}}
     for name, value in (("bare", bare), ("less", less)):

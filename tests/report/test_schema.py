@@ -39,6 +39,20 @@ class Schema(unittest.TestCase):
         self.assertEqual(second["labels"], [])
         self.assertNotIn("profile", second)
 
+    def test_the_parts_of_the_memory_sum_up_to_it(self):
+        report = written()
+        memory, parts = report["memory"], report["memory"]["parts"]
+        total = sum(part["bytes"] for part in parts)
+        self.assertAlmostEqual(total, memory["resident_bytes"], delta=0.02 * memory["resident_bytes"])
+        self.assertTrue(all(part["name"] and part["hint"] and part["bytes"] > 0 for part in parts))
+        self.assertTrue({"metadata", "stacks", "file"} <= {part["kind"] for part in parts})
+        for hole in report["contexts"][0]["holes"]:
+            self.assertLessEqual(hole["pinned_bytes"], hole["free_bytes"])
+        for change in ({"bytes": -1}, {"bytes": "1"}, {"name": 1}, {"kind": None}):
+            memory["parts"] = [parts[0] | change]
+            with self.assertRaises(fastjsonschema.JsonSchemaException):
+                VALID(report)
+
     def test_the_profile_of_a_context_is_exact(self):
         context = written()["contexts"][0]
         self.assertEqual(context["profile"]["mode"], "exact")

@@ -318,6 +318,22 @@ class View(Case):
         t.press("q")
         self.assertEqual(t.end(), (0, True))
 
+    def test_the_parts_of_the_memory(self):
+        made = report({"f": 1024})
+        made["memory"] = {"parts": [
+            {"kind": "live", "name": "live: a", "bytes": 1 << 20, "hint": "hint a"},
+            {"kind": "live", "name": "live: b", "bytes": 1 << 20, "hint": "hint b"},
+            {"kind": "stacks", "name": "stacks of threads (2)", "bytes": 2 << 20, "hint": "fewer"},
+        ]}
+        t = self.start(made)
+        t.read(r"live 2\.00 MiB, stacks 2\.00 MiB\033\[K\r\n.*?site")
+        t.press("m")
+        t.read(r"part.*?1\.00 MiB +25\.0 % +live: a +hint a.*?2\.00 MiB +50\.0 % +stacks of threads \(2\) +fewer")
+        t.press("m")
+        t.read(r"site")
+        t.press("q")
+        self.assertEqual(t.end(), (0, True))
+
     def test_scrolling(self):
         t = self.start(report({f"f{i:02}": 1 << 20 >> i // 2 for i in range(20)}))
         shown = t.read(r"site(.*?)\033\[J")[1]

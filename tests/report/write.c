@@ -88,7 +88,9 @@ int main(void)
     }
     hkc_json w;
     hkc_json_open_fd(&w, STDOUT_FILENO);
-    hkc_report_json_begin(&w, &(hkc_report_process){.runtime = "c", .version = "11"});
+    hkc_parts *parts = hkc_parts_of(0, &ctx, 1);
+    hkc_report_json_begin(&w, &(hkc_report_process){.runtime = "c", .version = "11", .parts = parts});
+    hkc_parts_close(parts);
     hkc_report_json_context(&w, NULL, ctx);
     if (hkc_profile_json(&w, ctx, name, NULL) != 0) return 1;
     hkc_json_array(&w, "timeline");

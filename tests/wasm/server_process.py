@@ -14,18 +14,22 @@ SERVER, QUICKJS = os.environ["SERVER"], os.environ["QUICKJS"]
 class Server:
     def __init__(self, *options, **popen):
         self.process = subprocess.Popen(
-            [SERVER, "--port=0", *options, QUICKJS],
+            [SERVER, "--port=0", "--stats=0", *options, QUICKJS],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             **popen,
         )
+        self.port = self.read_port("listening")
+        self.stats_port = None if "--stats=none" in options else self.read_port("statistics")
+
+    def read_port(self, what):
         line = self.process.stdout.readline()
-        found = re.fullmatch(r"listening on http://127\.0\.0\.1:(\d+)/\n", line)
+        found = re.fullmatch(what + r" on http://127\.0\.0\.1:(\d+)/\n", line)
         if not found:
             self.process.kill()
             raise AssertionError(f"no server: {line!r} {self.process.stderr.read()}")
-        self.port = int(found[1])
+        return int(found[1])
 
     def __enter__(self):
         return self
@@ -44,11 +48,11 @@ class Server:
         if self.status != 0:
             raise AssertionError(f"the server ended with {self.status}: {self.errors}")
 
-    def connect(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+    def connect(self, port=None):
+        return http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=120)
 
-    def request(self, method, path, body=None, connection=None):
-        c = connection or self.connect()
+    def request(self, method, path, body=None, connection=None, port=None):
+        c = connection or self.connect(port)
         c.request(method, path, body)
         answer = c.getresponse()
         text = answer.read().decode()  # fails on what is not UTF-8
@@ -59,9 +63,13 @@ class Server:
     def run(self, tenant, script, connection=None):
         return self.request("POST", f"/run/{tenant}", script.encode(), connection)
 
+    def ask(self, path, method="GET", body=None, connection=None):
+        """At the address of the statistics."""
+        return self.request(method, path, body, connection, self.stats_port)
+
     def stats(self):
         """(name, labels as text) -> value."""
-        status, text = self.request("GET", "/stats")
+        status, text = self.ask("/stats")
         assert status == 200
         return {
             (name, labels or ""): float(value)
@@ -71,9 +79,9 @@ class Server:
     def value(self, name, tenant, more=""):
         return self.stats()[(f"wasm_{name}", f'tenant="{tenant}"{more}')]
 
-    def raw(self, data, timeout=30):
+    def raw(self, data, timeout=30, port=None):
         """What the server answers to these bytes until it closes the connection or is silent for so long."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout) as s:
+        with socket.create_connection(("127.0.0.1", port or self.port), timeout) as s:
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 s.sendall(data)
             answer = b""

@@ -170,7 +170,7 @@ class Scripts(unittest.TestCase):
         self.assertEqual(self.server.request("GET", "/absent")[0], 404)
 
     def test_page(self):
-        status, text = self.server.request("GET", "/")
+        status, text = self.server.ask("/")
         self.assertEqual(status, 200)
         # What the page asks for exists.
         self.server.run("hal", "1")
@@ -181,7 +181,7 @@ class Scripts(unittest.TestCase):
 
     def test_statistics_are_prometheus_text(self):
         self.server.run("ida", "1")
-        _, text = self.server.request("GET", "/stats")
+        _, text = self.server.ask("/stats")
         declared = set()
         for line in text.splitlines():
             if line.startswith("# TYPE "):

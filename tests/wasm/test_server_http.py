@@ -94,16 +94,24 @@ class Requests(unittest.TestCase):
     def test_queries_are_ignored(self):
         for query in ("?", "?x=1", "?a%00b", "?" + "x" * 3000, "?x=%zz&&&=="):
             self.assertEqual(self.server.run(f"quinn{query}", "1"), (200, "1"), query)
-        self.assertEqual(self.server.request("GET", "/stats?x")[0], 200)
+        self.assertEqual(self.server.ask("/stats?x")[0], 200)
 
     def test_paths(self):
         for path in ("/absent", "/run", "/stats/", "/stats%00", "//", "/%", "/index.html", "/run%2fa", "*"):
             self.assertEqual(self.server.request("GET", path)[0], 404, path)
             self.assertEqual(self.server.request("POST", path, b"1")[0], 404, path)
+            self.assertEqual(self.server.ask(path)[0], 404, path)
+
+    def test_customers_see_no_figures(self):
+        for path in ("/", "/stats", "/stats?x"):
+            for method in ("GET", "HEAD", "POST"):
+                self.assertEqual(self.server.request(method, path)[0], 404, path)
+        self.assertEqual(self.server.ask("/run/kim", "POST", b"1")[0], 404)
+        self.assertNotIn('tenant="kim"', self.customers())
 
     def test_methods(self):
-        def ask(method, path):
-            connection = self.server.connect()
+        def ask(method, path, port=None):
+            connection = self.server.connect(port)
             connection.request(method, path)
             answer = connection.getresponse()
             body = answer.read()
@@ -115,10 +123,10 @@ class Requests(unittest.TestCase):
             self.assertEqual((answer.status, answer.headers["Allow"]), (405, "POST"), method)
         for path in ("/stats", "/"):
             for method in ("POST", "PUT", "DELETE", "OPTIONS", "BREW"):
-                answer, _ = ask(method, path)
+                answer, _ = ask(method, path, self.server.stats_port)
                 self.assertEqual((answer.status, answer.headers["Allow"]), (405, "GET, HEAD"), method)
-            got, text = ask("GET", path)
-            head, nothing = ask("HEAD", path)
+            got, text = ask("GET", path, self.server.stats_port)
+            head, nothing = ask("HEAD", path, self.server.stats_port)
             self.assertEqual((got.status, head.status, nothing), (200, 200, b""))
             self.assertEqual(got.headers["Content-Type"], head.headers["Content-Type"])
             self.assertEqual(int(got.headers["Content-Length"]), len(text))
@@ -131,11 +139,15 @@ class Requests(unittest.TestCase):
         connection = self.server.connect()
         for _ in range(3):
             self.assertEqual(self.server.request("GET", "/run/mia", None, connection)[0], 405)
-            self.assertEqual(self.server.request("POST", "/stats", b"x" * 100000, connection)[0], 405)
+            self.assertEqual(self.server.request("POST", "/stats", b"x" * 100000, connection)[0], 404)
             self.assertEqual(self.server.request("POST", "/run/MIA", b"x" * 100000, connection)[0], 400)
-            self.assertEqual(self.server.request("GET", "/stats", b"x" * 100000, connection)[0], 200)
             self.assertEqual(self.server.run("mio", "1 //" + " " * 300000, connection)[0], 413)
             self.assertEqual(self.server.run("mio", "1", connection), (200, "1"))
+        connection.close()
+        connection = self.server.connect(self.server.stats_port)
+        for _ in range(3):
+            self.assertEqual(self.server.ask("/stats", "POST", b"x" * 100000, connection)[0], 405)
+            self.assertEqual(self.server.ask("/stats", "GET", b"x" * 100000, connection)[0], 200)
         connection.close()
 
     def test_bodies_too_large(self):
@@ -143,9 +155,10 @@ class Requests(unittest.TestCase):
         for length in (MIB + 1, 10**12):
             self.assertEqual(status(self.server.raw(post("/run/tom", b"", f"Content-Length: {length}"))), 413)
             self.assertEqual(status(self.server.raw(post("/run/TOM", b"", f"Content-Length: {length}"))), 400)
-            self.assertEqual(status(self.server.raw(post("/stats", b"", f"Content-Length: {length}"))), 405)
+            wrong = post("/stats", b"", f"Content-Length: {length}")
+            self.assertEqual(status(self.server.raw(wrong, port=self.server.stats_port)), 405)
         get = f"GET /stats HTTP/1.1\r\nHost: x\r\nContent-Length: {10**9}\r\n\r\n".encode()
-        self.assertEqual(status(self.server.raw(get)), 413)
+        self.assertEqual(status(self.server.raw(get, port=self.server.stats_port)), 413)
         expects = post("/run/tom", b"", f"Content-Length: {10**9}", "Expect: 100-continue")
         self.assertEqual(status(self.server.raw(expects)), 413)
 
@@ -321,6 +334,26 @@ class Connections(unittest.TestCase):
             for thread in threads:
                 thread.join()
             self.assertEqual(answers, [408, 408])
+
+    def test_where_statistics_are(self):
+        with Server("--stats=none") as server:
+            self.assertEqual(server.run("ned", "1"), (200, "1"))
+            self.assertEqual(server.request("GET", "/stats")[0], 404)
+            taken = f"127.0.0.1:{server.port}"
+            for place, why in (
+                (taken, f"cannot listen on --stats={taken}"),
+                ("x", "--stats must be a port, an address and a port, or none; it is 'x'"),
+                ("", "it is ''"),
+                ("70000", "it is '70000'"),
+                ("127.0.0.1:", "it is '127.0.0.1:'"),
+                ("host:1", "'host' is not an IPv4 address"),
+            ):
+                command = [SERVER, "--port=0", f"--stats={place}", QUICKJS]
+                done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+                self.assertEqual((done.returncode, done.stdout), (1, ""), place)
+                self.assertIn(why, done.stderr)
+        with Server("--stats=127.0.0.1:0") as server:
+            self.assertEqual(server.ask("/stats")[0], 200)
 
     def test_descriptors(self):
         def limit(soft, hard):

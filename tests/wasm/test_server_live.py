@@ -54,6 +54,13 @@ class Live(unittest.TestCase):
             # A customer's report is of its own: what bob allocates is not ann's.
             again = self.contexts(pid)
             self.assertEqual(again["ann linear"]["stats"], seen["ann linear"]["stats"])
+            # The linear memories are a part of the resident memory, which is told in full.
+            memory = json.loads((self.folder / "now.json").read_text())["memory"]
+            total = sum(part["bytes"] for part in memory["parts"])
+            self.assertAlmostEqual(total, memory["resident_bytes"], delta=0.02 * memory["resident_bytes"])
+            parts = {part["kind"]: part["bytes"] for part in memory["parts"]}
+            self.assertGreater(parts["guests"], 2**17)
+            self.assertLess(parts["guests"], sum(c["stats"]["live_bytes"] for n, c in again.items() if n.endswith(" linear")))
             text = self.hakmem("attach", pid).stdout
             self.assertIn(f"process {pid}, wasm", text)
             self.assertIn(" linear ", text)

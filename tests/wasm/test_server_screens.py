@@ -23,7 +23,7 @@ def main():
         for tenant in "alice", "bob", "a-customer-with-a-very-long-name":
             server.run(tenant, "JSON.stringify([...Array(1000).keys()])")
         server.run("mallory", "let a = []; for (;;) a.push('x'.repeat(100000))")
-        page = f"server=http://127.0.0.1:{server.port}/=#tenants tr"
+        page = f"server=http://127.0.0.1:{server.stats_port}/=#tenants tr"
         pictures = sys.argv[1] if len(sys.argv) > 1 else folder
         return subprocess.run([node, SCREENS, playwright, pictures, page], check=False).returncode
 

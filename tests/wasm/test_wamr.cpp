@@ -325,3 +325,21 @@ TEST_CASE("a guest whose function has other arguments or results than the host t
     CHECK(calls(2, 1, 2));
     CHECK(calls(1, 0, 2));
 }
+
+TEST_CASE("a limit on steps is refused by a WAMR that counts no instructions", "[wamr]")
+{
+    Wamr host;
+    Tenant tenant = new_tenant(host);
+    Module module(tenant.get(), "small");
+    Guest before(tenant.get(), module);
+    REQUIRE(before.guest != nullptr);
+    hak_wasm_tenant_steps(tenant.get(), 1000000);
+    Guest guest(tenant.get(), module);
+    CHECK(guest.guest == nullptr);
+    CHECK(std::string(guest.error).find("WAMR_BUILD_INSTRUCTION_METERING") != std::string::npos);
+    before.call("nothing");
+    CHECK(std::string(before.error).find("the limit on steps cannot hold") != std::string::npos);
+    hak_wasm_tenant_steps(tenant.get(), 0);
+    before.call("nothing");
+    CHECK(before.ok());
+}

@@ -73,8 +73,11 @@ static int context_json(hkc_json *w, const hak_ctx *ctx, const hak_report_option
 static int write_json(hkc_json *w, hak_ctx *const *contexts, size_t count, const hak_report_options *o)
 {
     int poor = 0;
-    hkc_report_json_begin(
-        w, &(hkc_report_process){.runtime = o->runtime ? o->runtime : "c", .version = o->version});
+    hkc_parts *parts = hkc_parts_of(0, contexts, count);
+    hkc_report_json_begin(w, &(hkc_report_process){.runtime = o->runtime ? o->runtime : "c",
+                                                   .version = o->version,
+                                                   .parts = parts});
+    hkc_parts_close(parts);
     for (size_t i = 0; i < count; i++) {
         const int error = context_json(w, contexts[i], o);
         if (!poor) poor = error;
@@ -119,10 +122,13 @@ static void context_text(lines *l, const hak_ctx *ctx)
 
 static int write_text(lines *l, hak_ctx *const *contexts, size_t count)
 {
+    hkc_parts *parts = hkc_parts_of(0, contexts, count);
     for (size_t i = 0; i < count; i++) {
         if (i > 0) put_line(l, "\n", 1);
         context_text(l, contexts[i]);
     }
+    hkc_report_parts(parts, put_line, l);
+    hkc_parts_close(parts);
     return l->error;
 }
 

@@ -15,6 +15,7 @@ int hak_lua_report(lua_State *L, FILE *out)
     if (!ctx) return -1;
     const hkl_state *st = hkl_state_of(L);
     hkl_snapshot snap;
+    hkc_parts *parts = hkc_parts_of(0, &ctx, 1);
     hkl_snapshot_take(&snap, ctx);
     const hkc_report report = {
         .name = hak_ctx_name(ctx),
@@ -22,7 +23,9 @@ int hak_lua_report(lua_State *L, FILE *out)
         .stats = snap.stats,
         .labels = snap.labels,
         .label_count = snap.count,
+        .parts = parts,
     };
     hkc_report_put(&report, put, out);
+    hkc_parts_close(parts);
     return fflush(out) == 0 && !ferror(out) ? 0 : -1;
 }

@@ -90,11 +90,13 @@ static hkc_names names;
 
 static int put_json(void *unused, hkc_json *w)
 {
-    const hkc_report_process process = {.runtime = "c"};
     hak_ctx *ctx = hks_heap_shared();
+    hkc_parts *parts = hkc_parts_of(0, &ctx, 1);
+    const hkc_report_process process = {.runtime = "c", .parts = parts};
     (void)unused;
     pthread_mutex_lock(&writing);
     hkc_report_json_begin(w, &process);
+    hkc_parts_close(parts);
     hkc_report_json_context(w, hks_heap_name, ctx);
     hak_profile_visit(ctx, add_names, &names);
     hkc_names_resolve(&names);

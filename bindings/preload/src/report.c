@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,10 +23,16 @@ static pid_t told; /* the process that said at its start that there will be no r
 static int kept = -1;
 static struct stat kept_stat;
 
+/* Room for a line, and for a report. */
+enum { LINE_BYTES = 2048, REPORT_BYTES = 8192 };
 typedef struct text {
-    char bytes[2048];
-    size_t used;
+    char *bytes;
+    size_t room, used;
 } text;
+#define TEXT(bytes)                                                                                          \
+    {                                                                                                        \
+        bytes, sizeof(bytes), 0                                                                              \
+    }
 
 static int try_append(const char *file)
 {
@@ -61,7 +68,7 @@ int hks_report_descriptor(void)
 static void put(void *to, const char *bytes, size_t n)
 {
     text *t = to;
-    if (n > sizeof t->bytes - t->used) return;
+    if (n > t->room - t->used) return;
     memcpy(t->bytes + t->used, bytes, n);
     t->used += n;
 }
@@ -81,9 +88,12 @@ static void compose(text *t)
     hkc_report report = {.name = hks_heap_name, .note = "", .stats = {.size = sizeof report.stats}};
     hak_ctx *ctx = hks_heap_shared();
     if (!ctx || hak_ctx_stats(ctx, &report.stats) != 0) return;
+    hkc_parts *parts = hkc_parts_of(0, &ctx, 1);
+    report.parts = parts;
     report.threads = hks_heap_threads();
     report.threads_now = hks_heap_threads_now();
     hkc_report_put(&report, put, t);
+    hkc_parts_close(parts);
 }
 
 static bool write_bytes(int fd, const char *bytes, size_t size)
@@ -102,36 +112,51 @@ static bool write_all(int fd, const text *t)
     return write_bytes(fd, t->bytes, t->used);
 }
 
-void hks_report_write(void)
+/* In pages: a thread with a small stack may end the process. false = there is no memory. */
+static bool compose_report(text *t)
 {
-    text t = {.used = 0};
-    compose(&t);
-    if (*path == '\0') {
-        write_all(hks_report_descriptor(), &t);
-        return;
-    }
+    void *p = mmap(NULL, REPORT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return false;
+    *t = (text){p, REPORT_BYTES, 0};
+    compose(t);
+    return true;
+}
+
+static void write_file(const text *t)
+{
     char target[HKC_FILE_NAME];
     const int too_long = hkc_file_of_process(path, getpid(), target);
     const int fd = too_long ? -1 : hkc_file_open_at_once(target, O_CREAT | O_APPEND, 0666);
     if (too_long) errno = too_long;
     const bool known = told != 0 && told != getpid(); /* of a forked child */
-    if (!write_all(fd, &t) && !known) hks_report_failed("report", too_long ? path : target, errno);
+    if (!write_all(fd, t) && !known) hks_report_failed("report", too_long ? path : target, errno);
     if (fd >= 0) close(fd);
+}
+
+void hks_report_write(void)
+{
+    text t;
+    if (!compose_report(&t)) return;
+    if (*path == '\0') write_all(hks_report_descriptor(), &t);
+    else write_file(&t);
+    munmap(t.bytes, t.room);
 }
 
 void hks_report_print(void (*print)(void *to, const char *text), void *to)
 {
-    text t = {.used = 0};
-    compose(&t);
-    if (t.used == sizeof t.bytes) t.used--;
+    text t;
+    if (!compose_report(&t)) return;
+    if (t.used == t.room) t.used--;
     t.bytes[t.used] = '\0';
     if (print) print(to, t.bytes);
     else write_all(STDERR_FILENO, &t);
+    munmap(t.bytes, t.room);
 }
 
 void hks_report_failed(const char *what, const char *file, int error)
 {
-    text why = {.used = 0};
+    char bytes[LINE_BYTES];
+    text why = TEXT(bytes);
     add(&why, "hakmem: HAKMEM: no %s in %.1000s: %s\n", what, file, strerror(error));
     write_all(hks_report_descriptor(), &why);
 }
@@ -144,7 +169,8 @@ void hks_report_try(const char *what, const char *file)
 
 void hks_report_stop(const char *why)
 {
-    text line = {.used = 0};
+    char bytes[LINE_BYTES];
+    text line = TEXT(bytes);
     add(&line, "hakmem: HAKMEM: %.1000s; the program is not started\n", why);
     write_all(hks_report_descriptor(), &line);
     _exit(HKS_STATUS);
@@ -152,7 +178,8 @@ void hks_report_stop(const char *why)
 
 void hks_report_line(const char *what)
 {
-    text line = {.used = 0};
+    char bytes[LINE_BYTES];
+    text line = TEXT(bytes);
     add(&line, "hakmem: HAKMEM: %.1000s\n", what);
     write_all(hks_report_descriptor(), &line);
 }
@@ -169,7 +196,8 @@ bool hks_report_misuse(const char *error, const void *p, const char *what)
     do {
         if (before > HKS_MISUSE_LINES) return false;
     } while (!atomic_compare_exchange_weak(&lines, &before, before + 1));
-    text t = {.used = 0};
+    char bytes[LINE_BYTES];
+    text t = TEXT(bytes);
     if (before < HKS_MISUSE_LINES) add(&t, "hakmem: process %d: %s: %p: %s\n", (int)getpid(), error, p, what);
     else add(&t, "hakmem: process %d: further misuse is not told\n", (int)getpid());
     write_all(hks_report_descriptor(), &t);

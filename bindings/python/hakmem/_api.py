@@ -87,7 +87,7 @@ def labels() -> dict[str, tuple[int, int]]:
 
 
 def resident() -> str:
-    """One line that says where the resident memory of the process is."""
+    """Where the resident memory of the process is: its parts, a line each, that sum to it."""
     return _hakmem.resident()
 
 

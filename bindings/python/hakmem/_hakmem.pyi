@@ -19,6 +19,7 @@ def text(
     labels: list[tuple[str, int, int]],
     sites: list[tuple[str, str, int, int, int, int]] | None,
     wrapped: list[tuple[int, int, int]],
+    parts: list[tuple[str, str, int]],
     /,
 ) -> str: ...
 def trim() -> int: ...

@@ -44,6 +44,7 @@ STACKS = [
     }
 ]
 PLACE = {"file": str, "line": int}
+PARTS = [{"name": str, "hint": str, "bytes": int}]
 MARKS = [{"name": str, "at_ns": int, **dict.fromkeys(("live_bytes", "committed_bytes"), int)}]
 VERDICTS = [{"kind": str, "stack": int, "evidence": str, "freed_share": NUMBER, "windows": int}]
 
@@ -92,6 +93,7 @@ def is_whole(report):
     stacks = context.get("stacks") if "profile" in context else []
     return (
         has_shape(stacks, STACKS)
+        and has_shape(report["memory"].get("parts", []), PARTS)
         and has_shape(context.get("marks", []), MARKS)
         and has_shape(context.get("verdicts", []), VERDICTS)
         and {v["stack"] for v in context.get("verdicts", [])} <= {s["id"] for s in stacks}
@@ -129,6 +131,7 @@ def parts(report):
         "python": process["runtime"]["version"],
         **{name: process[name] for name in ("command", "pid", "parent", "cpu_seconds")},
         "peak_resident_bytes": memory["peak_resident_bytes"],
+        "parts": memory.get("parts", []),
         **{name: context[name] for name in ("status", "wrapped", "symbols", "mixed") if name in context},
         "stats": {
             **context["stats"],
@@ -196,6 +199,7 @@ def text(report):
             for domain, count in report["wrapped"].items()
             if domain in DOMAINS
         ],
+        [(plain(part["name"]), plain(part["hint"]), part["bytes"]) for part in report["parts"]],
     ).rstrip("\n")
 
 

@@ -72,7 +72,7 @@ class Stack(NamedTuple):
 class Verdict(NamedTuple):
     """A stack that grew over the windows of a profile."""
 
-    kind: str  # "leak" or "growth"
+    kind: str  # "leak", "growth" or "filling"
     evidence: str
     bytes_a_window: float
     low: float
@@ -80,6 +80,10 @@ class Verdict(NamedTuple):
     freed_share: float
     windows: int
     stack: Stack | None
+    kept_share: float = 0.0  # of what lived at the middle, what lives now
+    bytes_an_hour: float = 0.0
+    low_an_hour: float = 0.0
+    high_an_hour: float = 0.0
 
 
 class Mark(NamedTuple):
@@ -182,10 +186,11 @@ class Snapshot:
                 v["freed_share"],
                 v["windows"],
                 stacks.get(v["stack"]),
+                *(v.get(name, 0.0) for name in ("kept_share", "bytes_an_hour", "low_an_hour", "high_an_hour")),
             )
             for v in self._context.get("verdicts", ())
         ]
-        return sorted(found, key=lambda v: (v.kind != "leak", -v.bytes_a_window))
+        return sorted(found, key=lambda v: ({"leak": 0, "filling": 2}.get(v.kind, 1), -v.bytes_a_window))
 
     def _groups(self, key_type: str) -> dict[str, tuple[int, int]]:
         groups = _where.groups(self.parts, key_type)

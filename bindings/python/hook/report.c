@@ -39,6 +39,31 @@ static void status_json(hkc_json *w, bool gil)
     hkc_json_end(w);
 }
 
+static size_t within(void *unused, uintptr_t start, uintptr_t end)
+{
+    (void)unused;
+    return hkp_bytes_within(start, end);
+}
+
+static hkc_parts *take_parts(void)
+{
+    hak_stats stats = {.size = sizeof stats};
+    hkc_parts *parts = hkc_parts_begin(hkp_process());
+    if (parts && hkp_stats(&stats) == 0) {
+        hkc_parts_live(parts, hkp_ctx(), &stats, (size_t)hkp_labels(parts->infos));
+        hkc_parts_take(parts, within, hkp_ctx(), stats.retained_bytes);
+    }
+    hkc_parts_end(parts);
+    return parts;
+}
+
+void hkp_report_resident(hkp_out *out)
+{
+    hkc_parts *parts = take_parts();
+    hkp_text_parts(parts, out);
+    hkc_parts_close(parts);
+}
+
 static void context_json(hkc_json *w, bool gil)
 {
     const hkp_provider *provider = hkp_provider_current();
@@ -48,6 +73,7 @@ static void context_json(hkc_json *w, bool gil)
     hkc_json_text(w, "name", "python");
     if (hkp_stats(&stats) == 0) hkc_report_json_stats(w, &stats);
     hkc_report_json_labels(w, labels, (size_t)hkp_labels(labels));
+    if (hkp_ctx()) hkc_report_json_holes(w, hkp_ctx());
     hkp_profile_json(w);
     hkc_json_size(w, "resident_ours_bytes", hkp_resident_ours());
     status_json(w, gil);
@@ -58,12 +84,15 @@ static void context_json(hkc_json *w, bool gil)
 void hkp_report_json(hkc_json *w, bool gil)
 {
     const hkp_python *python = hkp_python_find();
+    hkc_parts *parts = take_parts();
     hkc_report_process process = {.runtime = "python",
+                                  .parts = parts,
                                   .version = python ? python->get_version() : "",
                                   .pid = hkp_process(),
                                   .parent = hkp_process_parent(),
                                   .cpu_seconds = (double)hkp_process_cpu() / 1e6};
     hkc_report_json_begin(w, &process);
+    hkc_parts_close(parts);
     context_json(w, gil);
     hkc_report_json_end(w);
 }
@@ -106,6 +135,7 @@ void hkp_report_text(hkp_out *out, bool gil)
     char command[512];
     hkp_status status;
     hak_label_info labels[HAK_LABELS_MAX + 1];
+    hkc_parts *parts = take_parts();
     command_text(command, sizeof command);
     hkp_status_get(&status, gil);
     hkp_text t = {.version = hak_version(),
@@ -118,7 +148,8 @@ void hkp_report_text(hkp_out *out, bool gil)
                   .resident = hkp_resident(),
                   .resident_ours = hkp_resident_ours(),
                   .resident_peak = hkp_resident_peak(),
-                  .labels = labels};
+                  .labels = labels,
+                  .parts = parts};
     hkp_stats(&t.stats);
     t.label_count = (size_t)hkp_labels(labels);
     for (size_t i = 0; i < t.label_count; i++)
@@ -134,5 +165,6 @@ void hkp_report_text(hkp_out *out, bool gil)
     if (sites) hkp_site_stats(sites, t.site_count);
     t.sites = sites;
     hkp_text_put(&t, out);
+    hkc_parts_close(parts);
     if (sites) munmap(sites, t.site_count * sizeof *sites);
 }

@@ -3,8 +3,10 @@
 #define HKP_REPORT_H
 
 #include "base/out.h"
-#include "common/json.h"
+#include "common/parts.h"
 
+/* Where the resident memory of the process is: a line for each part. */
+HKP_API void hkp_report_resident(hkp_out *out);
 /* For people. Otherwise as the next. */
 void hkp_report_text(hkp_out *out, bool gil);
 /* As JSON, the format of all reports. Takes no lock but those of the heap, and allocates with neither malloc

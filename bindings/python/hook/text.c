@@ -162,28 +162,19 @@ static void sites(const hkp_text *t, hkp_out *out)
 
 /* ---- Lines --------------------------------------------------------------------------------------- */
 
-/* They sum to the resident bytes, if "less" is taken off. Committed memory that nobody wrote to yet is not
- * resident. */
-void hkp_text_resident(const hak_stats *s, size_t resident, size_t ours, hkp_out *out)
+void hkp_text_parts(const hkc_parts *parts, hkp_out *out)
 {
-    const struct {
-        const char *name;
-        size_t bytes;
-    } parts[] = {{": live ", s->live_bytes - s->big_bytes},
-                 {", large ", s->big_bytes},
-                 {", cached ", s->cached_bytes - s->released_bytes},
-                 {", purgeable ", s->retained_bytes},
-                 {", metadata ", s->metadata_bytes}};
-    size_t sum = 0;
-    amount(out, "resident ", "", resident);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        amount(out, parts[i].name, "", parts[i].bytes);
-        sum += parts[i].bytes;
-    }
-    amount(out, sum > ours ? ", less " : ", other ", "", sum > ours ? sum - ours : ours - sum);
-    if (sum > ours) hkp_out_text(out, " untouched");
-    amount(out, ", not ours ", ours > resident ? "-" : "",
-           ours > resident ? ours - resident : resident - ours);
+    hkc_report_parts(parts, put, out);
+}
+
+/* What is known without parts. */
+static void resident(const hkp_text *t, hkp_out *out)
+{
+    const size_t ours = t->resident_ours < t->resident ? t->resident_ours : t->resident;
+    amount(out, "  resident ", "", t->resident);
+    amount(out, ": hakmem ", "", ours);
+    amount(out, ", the rest ", "", t->resident - ours);
+    hkp_out_text(out, "\n");
 }
 
 static void head(const hkp_text *t, hkp_out *out)
@@ -221,9 +212,9 @@ static void tail(const hkp_text *t, hkp_out *out)
         amount(out, "\n  limit ", "", t->stats.hard_limit);
         hkp_out_format(out, ", %llu allocations refused", (unsigned long long)t->stats.failures);
     }
-    hkp_out_text(out, "\n  ");
-    hkp_text_resident(&t->stats, t->resident, t->resident_ours, out);
     hkp_out_text(out, "\n");
+    if (t->parts && t->parts->count > 0) hkp_text_parts(t->parts, out);
+    else resident(t, out);
 }
 
 void hkp_text_put(const hkp_text *t, hkp_out *out)

@@ -3,6 +3,7 @@
 #define HKP_TEXT_H
 
 #include "base/out.h"
+#include "common/parts.h"
 #include "hook/wrap.h"
 #include "lines/site.h"
 
@@ -20,11 +21,12 @@ typedef struct hkp_text {
     size_t site_count;
     bool wrapped[HKP_ARENA];
     hkp_wrap_count wrap_counts[HKP_ARENA];
+    const hkc_parts *parts; /* without one: of a report from before there were any, or not known */
 } hkp_text;
 
 /* Takes no lock and allocates nothing. */
 HKP_API void hkp_text_put(const hkp_text *text, hkp_out *out);
-/* Where resident memory is, in one line without its end. */
-HKP_API void hkp_text_resident(const hak_stats *stats, size_t resident, size_t ours, hkp_out *out);
+/* The parts of the resident memory, a line each. */
+void hkp_text_parts(const hkc_parts *parts, hkp_out *out);
 
 #endif

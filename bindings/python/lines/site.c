@@ -264,6 +264,7 @@ static bool add_block(void *user, const hak_block *block)
     s->out[number].asked_bytes += asked;
     s->out[number].live_bytes += block->size;
     s->out[number].live_blocks++;
+    s->out[number].pinned_bytes += hak_block_pins(hkp_ctx(), block->p);
     return true;
 }
 

@@ -57,13 +57,14 @@ typedef struct hkp_site_info {
     int line;                    /* 0 = not known */
     size_t live_bytes, live_blocks;
     size_t asked_bytes; /* of these bytes those that were asked for: without what rounding and the mark add */
+    size_t pinned_bytes; /* free memory that cannot go back since these blocks lie beside it */
 } hkp_site_info;
 
 /* The frame of a stack that stands for the line with that number: no address of code. */
 #define HKP_SITE_FRAME(number) ((uintptr_t)1 << 63 | (uintptr_t)(number))
 #define HKP_SITE_IS_FRAME(frame) ((frame) >> 63 != 0)
 #define HKP_SITE_OF_FRAME(frame) ((uint32_t)(frame))
-/* The line with a number; false = there is none. live_* and asked_bytes are 0. [any thread] */
+/* The line with a number; false = there is none. live_*, asked_bytes and pinned_bytes are 0. [any thread] */
 bool hkp_site_at(uint32_t number, hkp_site_info *info);
 
 /* How many lines there are, with number 0 for blocks of no line; 0 = blocks have no marks. [any thread] */

@@ -3,7 +3,7 @@
 #include "module/module.h"
 
 #include "heap/heap.h"
-#include "heap/resident.h"
+#include "hook/report.h"
 #include "hook/text.h"
 
 static PyObject *text_of(hkp_out *out)
@@ -17,12 +17,9 @@ static PyObject *text_of(hkp_out *out)
 PyObject *hkp_module_resident(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    hak_stats s = {.size = sizeof s};
     hkp_out out;
-    if (hkp_stats(&s) != 0) return PyErr_NoMemory();
-    size_t resident = hkp_resident(), ours = hkp_resident_ours();
     hkp_out_open(&out, -1);
-    hkp_text_resident(&s, resident, ours, &out);
+    hkp_report_resident(&out);
     return text_of(&out);
 }
 
@@ -76,20 +73,37 @@ static bool read_stats(hkp_text *t, PyObject *numbers)
     return true;
 }
 
+/* Rows of (name, hint, bytes); those for which there is no room are left out. */
+static bool read_parts(hkp_text *t, PyObject *rows, hkc_parts *parts)
+{
+    *parts = (hkc_parts){.count = 0};
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows) && i < HKC_PARTS; i++) {
+        const char *name, *hint;
+        hkc_part *part = &parts->part[parts->count++];
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(rows, i), "ssk", &name, &hint, &part->bytes)) return false;
+        snprintf(part->name, sizeof part->name, "%s", name);
+        snprintf(part->hint, sizeof part->hint, "%s", hint);
+        parts->sum += part->bytes;
+    }
+    t->parts = parts;
+    return true;
+}
+
 _Static_assert(sizeof(size_t) == sizeof(unsigned long), "k of PyArg_ParseTuple");
 
-/* (texts, numbers, statistics, labels, sites or None, wrapped) */
+/* (texts, numbers, statistics, labels, sites or None, wrapped, parts) */
 PyObject *hkp_module_text(PyObject *module, PyObject *args)
 {
     (void)module;
     hkp_text t = {0};
     hkp_out out;
     unsigned long long cpu;
-    PyObject *numbers, *labels, *sites, *wrapped;
-    if (!PyArg_ParseTuple(args, "(sssssssss)(lKk)OO!OO!", &t.version, &t.command, &t.python, &t.why,
+    PyObject *numbers, *labels, *sites, *wrapped, *part_rows;
+    hkc_parts parts;
+    if (!PyArg_ParseTuple(args, "(sssssssss)(lKk)OO!OO!O!", &t.version, &t.command, &t.python, &t.why,
                           &t.states[HKP_RAW], &t.states[HKP_MEM], &t.states[HKP_OBJ], &t.states[HKP_ARENA],
                           &t.states[HKP_MALLOC], &t.process, &cpu, &t.resident_peak, &numbers, &PyList_Type,
-                          &labels, &sites, &PyList_Type, &wrapped))
+                          &labels, &sites, &PyList_Type, &wrapped, &PyList_Type, &part_rows))
         return NULL;
     t.cpu = cpu;
     t.label_count = (size_t)PyList_GET_SIZE(labels);
@@ -100,7 +114,7 @@ PyObject *hkp_module_text(PyObject *module, PyObject *args)
     if (!label_rows || !site_rows) {
         PyErr_NoMemory();
     } else if (read_stats(&t, numbers) && read_rows(&t, labels, label_rows, sites, site_rows) &&
-               read_wrapped(&t, wrapped)) {
+               read_wrapped(&t, wrapped) && read_parts(&t, part_rows, &parts)) {
         hkp_out_open(&out, -1);
         hkp_text_put(&t, &out);
         result = text_of(&out);

@@ -55,10 +55,10 @@ function stacksOf(whole) {
             const label = s.label || "unlabelled";
             rows.push({
                 id: s.id, at, context: contexts[at], label,
-                site: site === undefined ? "?" : names[site], frames: s.frames.map((f) => names[f]).reverse(),
+                site: site === undefined ? "?" : names[site], line: names[s.frames.find((f) => inner(f) && frames[f].file)], frames: s.frames.map((f) => names[f]).reverse(),
                 key: before ? JSON.stringify([contexts[at], label, ...s.frames.map((f) => same[f])]) : "",
                 live: s.live_bytes, error: s.live_bytes_error || 0, peak: s.peak_bytes || 0,
-                alloc: s.alloc_bytes || 0, blocks: s.live_blocks, change: 0,
+                alloc: s.alloc_bytes || 0, blocks: s.live_blocks, pinned: s.pinned_bytes || 0, change: 0,
             });
         }
     }
@@ -135,12 +135,13 @@ const named = new Map();
 if (report.contexts.some((c) => c.verdicts))
     for (const s of stacks) if (!named.has(`${s.at} ${s.id}`)) named.set(`${s.at} ${s.id}`, s);
 for (const [at, context] of report.contexts.entries()) {
-    const order = (v) => [v.kind === "leak" ? 1 : 0, v.bytes_a_window || 0];
+    const words = {leak: "Leak?", growth: "Grows", filling: "Fills"};
+    const order = (v) => [["filling", "growth", "leak"].indexOf(v.kind), v.bytes_a_window || 0];
     const leaksFirst = (a, b) => order(b)[0] - order(a)[0] || order(b)[1] - order(a)[1];
     for (const verdict of [...(context.verdicts || [])].sort(leaksFirst)) {
         const row = named.get(`${at} ${verdict.stack}`);
         element($("verdicts"), "div",
-                `${verdict.kind === "leak" ? "Leak?" : "Grows"} ${row ? `${row.site}, ${row.label}` : "?"}: ${verdict.evidence}`,
+                `${words[verdict.kind] || "Grows"} ${row ? `${row.site}, ${row.label}` : "?"}: ${verdict.evidence}`,
                 "verdict");
     }
 }
@@ -326,6 +327,54 @@ function show() {
     table("stacks", columns, list, $("by").value, "more");
 }
 
+/* ---- Where the resident memory is ---- */
+
+const OURS = ["live", "between", "cached", "metadata", "unnamed"]; // parts of hakmem's
+
+/* Each bar begins where the one above it ends. */
+function parts() {
+    const list = memory.parts || [], all = sum(list, (p) => p.bytes), old = new Map();
+    $("memory").hidden = !all;
+    for (const p of (before?.memory || {}).parts || []) old.set(`${p.kind} ${p.name}`, p.bytes);
+    let from = 0, said;
+    for (const p of all ? list : []) {
+        const row = element($("memory").querySelector("tbody"), "tr"), name = element(row, "td", p.name, "name");
+        const bar = element(name, "div", undefined, OURS.includes(p.kind) ? "bar own" : "bar");
+        Object.assign(bar.style, { marginLeft: `${(from / all) * 100}%`, width: `${(p.bytes / all) * 100}%` });
+        from += p.bytes;
+        const change = old.size ? ` (${bytes(p.bytes - (old.get(`${p.kind} ${p.name}`) ?? 0), true)})` : "";
+        element(row, "td", bytes(p.bytes) + change).dataset.value = p.bytes;
+        element(row, "td", `${((p.bytes / all) * 100).toFixed(1)} %`);
+        element(row, "td", p.hint === said ? "" : p.hint || "", "name hint");
+        said = p.hint;
+    }
+}
+
+/* Which blocks keep free memory from going back, by size and by line. */
+function holes() {
+    const list = report.contexts.flatMap((c) => c.holes || []).sort((a, b) => b.pinned_bytes - a.pinned_bytes);
+    const pinned = sum(list, (h) => h.pinned_bytes), unused = sum(list, (h) => h.free_bytes);
+    $("holes").hidden = pinned < 65536;
+    if ($("holes").hidden) return;
+    $("holes").querySelector("p").textContent = `${bytes(unused)} are free in slabs that have live blocks. Of these trim ` +
+        `cannot give back ${bytes(pinned)}, because a live block lies on each page of them.`;
+    for (const h of list.slice(0, 8)) {
+        if (!h.pinned_bytes) break;
+        const row = element($("classes").querySelector("tbody"), "tr");
+        for (const text of [bytes(h.pinned_bytes), bytes(h.free_bytes), bytes(h.block_bytes), plain(h.blocks || 0)])
+            element(row, "td", text);
+    }
+    const sites = d3.rollups(stacks.filter((r) => r.pinned > 0), (of) => [sum(of, (r) => r.pinned), sum(of, (r) => r.blocks)],
+                             (r) => (r.line && r.line !== r.site ? `${r.site} < ${r.line}` : r.site)).sort((a, b) => b[1][0] - a[1][0]);
+    $("pins").hidden = sites.length === 0;
+    for (const [site, [n, blocks]] of sites.slice(0, 10)) {
+        const row = element($("pins").querySelector("tbody"), "tr");
+        element(row, "td", bytes(n)).dataset.value = n;
+        element(row, "td", plain(blocks));
+        element(row, "td", site, "name");
+    }
+}
+
 /* ---- Timeline ---- */
 
 /* What a learner decided, as lines across the plot and as a list below it. */
@@ -398,6 +447,8 @@ table("labels", [["live_bytes", "live", true, size], ["live_blocks", "blocks", t
 $("profile").hidden = $("stacks").hidden = document.querySelector(".tools").hidden = rows.length === 0;
 if (rows.length > 0) show();
 else $("time").before($("labels"));
+parts();
+holes();
 timeline();
 for (const id of ["by", "group"]) $(id).onchange = show;
 let wait;

@@ -14,8 +14,11 @@ static const part parts[] = {
     {"marks", {"name"}, {"at_ns"}, {"live_bytes", "committed_bytes", "resident_bytes"}},
     {"timeline", {NULL}, {"at_ns", "live_bytes", "committed_bytes"}, {"resident_bytes"}},
     {"decisions", {"kind", "text"}, {"at_ns"}, {NULL}},
-    {"verdicts", {"kind", "evidence"}, {"stack"}, {"freed_share", "windows"}},
+    {"verdicts", {"kind", "evidence"}, {"stack"}, {"freed_share", "kept_share", "since_ns", "windows"}},
+    {"holes", {NULL}, {"block_bytes", "free_bytes", "pinned_bytes"}, {"blocks"}},
 };
+/* Of the whole process, in its member "memory". */
+static const part resident = {"parts", {"kind", "name"}, {"bytes"}, {NULL}};
 
 bool hkr_is_amount(const json_t *value)
 {
@@ -121,7 +124,12 @@ bool hkr_check_process(const json_t *process, char *wrong, size_t size)
 bool hkr_check_memory(const json_t *memory, char *wrong, size_t size)
 {
     static const char *const names[] = {"resident_bytes", "peak_resident_bytes", "anonymous_bytes", NULL};
-    return check_amounts("memory", memory, names, wrong, size);
+    if (!check_amounts("memory", memory, names, wrong, size)) return false;
+    if (check_part(&resident, memory, wrong, size)) return true;
+    char text[128];
+    snprintf(text, sizeof text, "memory.%.100s", wrong);
+    snprintf(wrong, size, "%s", text);
+    return false;
 }
 
 bool hkr_check_context(const json_t *context, const hkr_context *read, char *wrong, size_t size)

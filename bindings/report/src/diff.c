@@ -1,5 +1,5 @@
 /* What changed between two reports. Stacks are the same if their contexts, labels and frames are, by name:
- * numbers differ between processes. */
+ * numbers differ between processes. A change that the samples of both explain is noise, and stands below. */
 #include "report.h"
 
 #include <math.h>
@@ -12,12 +12,17 @@ typedef struct change {
     const hkr_frame *site; /* of a stack; NULL = not known */
     const char *label;
     double bytes[2], blocks[2];
+    double var[2], live_var[2], alloc_var[2]; /* of the bytes shown, that live, that were allocated */
+    double one_var;                           /* of a single sample of this stack */
+    double change_var;                        /* of the change; 0 = exact */
+    bool noise;
 } change;
 
 typedef struct changes {
     json_t *table; /* context, label and frames: place in rows */
     change *rows;
     size_t count, room;
+    bool one_profile; /* both reports are of one run */
 } changes;
 
 static change *row_of(changes *all, const char *key)
@@ -36,16 +41,43 @@ static change *row_of(changes *all, const char *key)
     return &all->rows[all->count++];
 }
 
-static bool add(changes *all, const char *key, const hkr_frame *site, const char *label, int when,
-                double bytes, double blocks)
+static change *add(changes *all, const char *key, const hkr_frame *site, const char *label, int when,
+                   double bytes, double blocks)
 {
     change *c = row_of(all, key);
-    if (!c) return false;
+    if (!c) return NULL;
     c->site = site;
     c->label = label;
     c->bytes[when] += bytes;
     c->blocks[when] += blocks;
-    return true;
+    return c;
+}
+
+static bool is_sampled(const hkr_context *c)
+{
+    return strcmp(hkr_text(c->profile, "mode"), "sampled") == 0;
+}
+
+/* The variance of one sample of blocks of n bytes, see docs/internals/profile.md. */
+static double var_of_sample(double n, double mean)
+{
+    if (!(n > 0) || !(mean > 0)) return 0;
+    const double w = -1 / expm1(-n / mean);
+    return n * n * w * (w - 1);
+}
+
+static void add_error(change *row, const hkr_context *c, const hkr_stack *s, const hkr_options *o, int when)
+{
+    const double alloc = s->alloc_error * s->alloc_error, live = s->live_error * s->live_error;
+    row->alloc_var[when] += alloc;
+    row->live_var[when] += live;
+    row->var[when] += o->by == HKR_ALLOC_BYTES ? alloc
+                      : o->by == HKR_LIVE_BYTES ? live
+                                                : s->peak_error * s->peak_error;
+    if (!is_sampled(c) || !(s->value[o->by - 1] > 0)) return;
+    const double one =
+        var_of_sample(s->value[o->by] / s->value[o->by - 1], hkr_number(c->profile, "mean_bytes"));
+    if (one > row->one_var) row->one_var = one;
 }
 
 /* With its length, so that no text can end another one. */
@@ -69,10 +101,12 @@ static bool add_stack(changes *all, const hkr_context *c, const hkr_stack *s, co
         put_key(text, f->module);
         fprintf(text, "%d ", f->line);
     }
-    bool ok = fclose(text) == 0;
-    ok = ok && add(all, key, hkr_site(c, s), s->label, when, s->value[o->by], s->value[o->by - 1]);
+    const bool written = fclose(text) == 0;
+    change *row =
+        written ? add(all, key, hkr_site(c, s), s->label, when, s->value[o->by], s->value[o->by - 1]) : NULL;
+    if (row) add_error(row, c, s, o, when);
     free(key);
-    return ok;
+    return row;
 }
 
 static bool collect(changes *stacks, changes *labels, const hkr_report *r, const hkr_options *o, int when)
@@ -97,33 +131,70 @@ static double grown(const change *c)
     return c->bytes[AFTER] - c->bytes[BEFORE];
 }
 
-static int most_grown_first(const void *a, const void *b)
+static double least_of(double a, double b)
 {
-    const double x = grown(a), y = grown(b);
-    return x < y ? 1 : x > y ? -1 : 0;
+    return a < b ? a : b;
 }
 
-/* Only those that changed stay, what grew most first and what shrank most last. Returns how many shrank. */
-static size_t keep_changed(changes *all)
+/* The variance of a change. Two runs err independently of each other. In one run what lives in both reports
+ * are the same samples: only what came and went in between can err. A stack with few samples errs by one more
+ * than they tell. */
+static double var_of(const change *c, const hkr_options *o, bool one_profile)
 {
-    size_t kept = 0, shrunk = 0;
+    double var = c->var[BEFORE] + c->var[AFTER];
+    const double made = c->alloc_var[AFTER] - c->alloc_var[BEFORE],
+                 freed = made - (c->live_var[AFTER] - c->live_var[BEFORE]);
+    if (one_profile && made >= 0 && freed >= 0) {
+        if (o->by == HKR_ALLOC_BYTES) var = least_of(var, made);
+        if (o->by == HKR_LIVE_BYTES) var = least_of(var, made + freed);
+    }
+    return var > 0 || c->bytes[BEFORE] != c->bytes[AFTER] ? var + c->one_var : 0;
+}
+
+/* Of n rows that did not change, all are within so many of their standard errors in 99 of 100 cases. */
+static double errors_of_chance(size_t n)
+{
+    return n > 0 ? sqrt(2 * log(100 * (double)n)) : 0;
+}
+
+static int most_grown_first(const void *a, const void *b)
+{
+    const change *x = a, *y = b;
+    if (x->noise != y->noise) return x->noise ? 1 : -1;
+    return grown(x) < grown(y) ? 1 : grown(x) > grown(y) ? -1 : 0;
+}
+
+/* Only those that changed stay, what grew most first, what shrank most last, and noise below. Returns how many
+ * shrank, and how many are noise. */
+static size_t keep_changed(changes *all, const hkr_options *o, size_t *noise)
+{
+    size_t kept = 0, estimates = 0, shrunk = 0;
     for (size_t i = 0; i < all->count; i++) {
         const change *c = &all->rows[i];
         if (grown(c) == 0 && c->blocks[AFTER] == c->blocks[BEFORE]) continue;
-        shrunk += grown(c) < 0;
-        all->rows[kept++] = *c;
+        all->rows[kept] = *c;
+        all->rows[kept].change_var = var_of(c, o, all->one_profile);
+        estimates += all->rows[kept++].change_var > 0;
     }
     all->count = kept;
+    *noise = 0;
+    for (size_t i = 0; i < kept; i++) {
+        change *c = &all->rows[i];
+        c->noise = c->change_var > 0 && fabs(grown(c)) <= errors_of_chance(estimates) * sqrt(c->change_var);
+        *noise += c->noise;
+        shrunk += !c->noise && grown(c) < 0;
+    }
     if (kept > 0) qsort(all->rows, kept, sizeof *all->rows, most_grown_first);
     return shrunk;
 }
 
 static void show_row(FILE *out, const change *c)
 {
-    char site[400] = "", label[64], a[32], b[32], d[32];
+    char site[400] = "", label[64], a[32], b[32], d[32], e[32];
     if (c->site) hkr_frame_text(site, sizeof site, c->site);
     hkr_clean(label, 17, c->label);
-    fprintf(out, "  %13s %13s %13s %+10.0f  %-16s %s\n", hkr_bytes(a, grown(c), true),
+    fprintf(out, "  %13s %13s %13s %13s %+10.0f  %-16s %s\n", hkr_bytes(a, grown(c), true),
+            c->change_var > 0 ? hkr_bytes(e, sqrt(c->change_var), false) : "",
             hkr_bytes(b, c->bytes[BEFORE], false), hkr_bytes(d, c->bytes[AFTER], false),
             c->blocks[AFTER] - c->blocks[BEFORE], label, site);
 }
@@ -136,17 +207,23 @@ static size_t least(size_t a, size_t b)
 /* Half of the rows are for what shrank, unless there is less of it, or less of the rest. */
 static void show(FILE *out, changes *all, const hkr_options *o, bool stacks)
 {
-    const size_t shrunk = keep_changed(all), rest = all->count - shrunk;
+    size_t noise;
+    const size_t shrunk = keep_changed(all, o, &noise), sure = all->count - noise, rest = sure - shrunk;
     const size_t first = least(rest, o->top - least(shrunk, o->top / 2)),
-                 last = least(shrunk, o->top - first);
-    fprintf(out, "\n  %13s %13s %13s %10s  %-16s %s\n", "change", "before", "after", "blocks",
+                 last = least(shrunk, o->top - first), below = least(noise, o->top - first - last);
+    fprintf(out, "\n  %13s %13s %13s %13s %10s  %-16s %s\n", "change", "+-", "before", "after", "blocks",
             stacks ? "label" : "label, live", stacks ? "site" : "");
     for (size_t i = 0; i < first; i++)
         show_row(out, &all->rows[i]);
-    for (size_t i = all->count - last; i < all->count; i++)
+    for (size_t i = sure - last; i < sure; i++)
         show_row(out, &all->rows[i]);
-    if (all->count == 0) fprintf(out, "  no %s changed\n", stacks ? "stack" : "label");
-    if (first + last < all->count) fprintf(out, "  and %zu more\n", all->count - first - last);
+    if (sure == 0) fprintf(out, "  no %s changed%s\n", stacks ? "stack" : "label", noise ? " for certain" : "");
+    if (first + last < sure) fprintf(out, "  and %zu more\n", sure - first - last);
+    if (noise == 0) return;
+    fprintf(out, "\n  within the error of the samples:\n");
+    for (size_t i = sure; i < sure + below; i++)
+        show_row(out, &all->rows[i]);
+    if (below < noise) fprintf(out, "  and %zu more\n", noise - below);
 }
 
 static double total(const hkr_report *r, const char *name)
@@ -157,10 +234,20 @@ static double total(const hkr_report *r, const char *name)
     return sum;
 }
 
+/* Whether both are of one run: a profile began at one moment in one process. */
+static bool is_one_profile(const hkr_report *a, const hkr_report *b)
+{
+    if (hkr_number(a->process, "pid") != hkr_number(b->process, "pid")) return false;
+    if (a->context_count == 0 || b->context_count == 0) return false;
+    const double x = hkr_number(a->contexts[0].profile, "started_ns"),
+                 y = hkr_number(b->contexts[0].profile, "started_ns");
+    return x > 0 && x == y;
+}
+
 bool hkr_write_diff(FILE *out, const hkr_report *before, const hkr_report *after, const hkr_options *o)
 {
     static const char *const totals[] = {"live_bytes", "peak_bytes", "committed_bytes"};
-    changes stacks = {.table = json_object()}, labels = {.table = json_object()};
+    changes stacks = {.table = json_object(), .one_profile = is_one_profile(before, after)}, labels = {.table = json_object()};
     bool ok = stacks.table && labels.table && collect(&stacks, &labels, before, o, BEFORE) &&
               collect(&stacks, &labels, after, o, AFTER);
     if (ok) {

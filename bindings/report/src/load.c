@@ -150,7 +150,10 @@ static bool stacks_of(hkr_report *r, hkr_context *c, const json_t *array)
         s->id = json_number_value(id);
         if (!text_of(from, "label", &s->label) || !text_of(from, "thread", &s->thread)) return false;
         if (!*s->label) s->label = "unlabelled";
+        if (!amount_of(from, "alloc_bytes_error", &s->alloc_error)) return false;
         if (!amount_of(from, "live_bytes_error", &s->live_error)) return false;
+        if (!amount_of(from, "peak_bytes_error", &s->peak_error)) return false;
+        if (!amount_of(from, "pinned_bytes", &s->pinned)) return false;
         for (int v = 0; v < HKR_VALUES; v++)
             if (!amount_of(from, names[v], &s->value[v])) return false;
     }
@@ -202,6 +205,7 @@ static const char *context_of(hkr_report *r, hkr_context *c, json_t *names, json
     if (!name_of(r, c, names, from)) return "name";
     if (!member(from, "stats", JSON_OBJECT, &c->stats)) return "stats";
     if (!member(from, "labels", JSON_ARRAY, &c->labels)) return "labels";
+    if (!member(from, "holes", JSON_ARRAY, &c->holes)) return "holes";
     if (!member(from, "profile", JSON_OBJECT, &c->profile)) return "profile";
     if (!member(from, "verdicts", JSON_ARRAY, &c->verdicts)) return "verdicts";
     if (!member(from, "frames", JSON_ARRAY, &frames) || !frames_of(r, c, frames)) return "frames";

@@ -1,4 +1,5 @@
 /* Text format 0.0.4. Series for contexts and labels, none for stacks: there would be too many. */
+#include "parts.h"
 #include "report.h"
 
 #include <stdlib.h>
@@ -126,6 +127,43 @@ static bool label_family(FILE *out, const names *all, const char *name, const ch
     return true;
 }
 
+/* The parts of the resident memory; those of one kind and name are one series. */
+static bool part_family(FILE *out, hkr_report *const *reports, size_t count)
+{
+    static const char name[] = "hakmem_resident_part_bytes";
+    family(out, name, "gauge", "Parts of the resident memory, which sum up to it");
+    for (size_t r = 0; r < count; r++) {
+        const double pid = hkr_number(reports[r]->process, "pid");
+        json_t *seen = json_object();
+        if (!seen) return false;
+        for (size_t i = 0; i < hkr_parts(reports[r]); i++) {
+            const hkr_part part = hkr_part_at(reports[r], i);
+            char key[200];
+            snprintf(key, sizeof key, "%.100s\n%s", part.kind, part.name);
+            json_object_set_new(seen, key, json_real(hkr_number(seen, key) + part.bytes));
+        }
+        const char *key;
+        json_t *sum;
+        json_object_foreach(seen, key, sum)
+        {
+            const char *end = strchr(key, '\n');
+            char kind[101];
+            snprintf(kind, sizeof kind, "%.*s", (int)(end - key), key);
+            char *clean = plain(kind);
+            fprintf(out, "%s{", name);
+            if (pid > 0) fprintf(out, "pid=\"%.0f\",", pid);
+            fputs("part=\"", out);
+            put_value(out, clean ? clean : "");
+            fputs("\",name=\"", out);
+            put_value(out, end + 1);
+            fprintf(out, "\"} %.0f\n", json_number_value(sum));
+            free(clean);
+        }
+        json_decref(seen);
+    }
+    return true;
+}
+
 bool hkr_write_prometheus(FILE *out, hkr_report *const *reports, size_t count, const hkr_options *o)
 {
     static const struct {
@@ -149,6 +187,7 @@ bool hkr_write_prometheus(FILE *out, hkr_report *const *reports, size_t count, c
         const double resident = hkr_number(reports[r]->memory, "resident_bytes");
         if (resident > 0) series(out, "hakmem_resident_bytes", reports[r], NULL, NULL, resident);
     }
+    ok = ok && part_family(out, reports, count);
     for (size_t m = 0; m < sizeof of_contexts / sizeof of_contexts[0]; m++) {
         family(out, of_contexts[m].name, of_contexts[m].type, of_contexts[m].help);
         for (size_t i = 0; i < all.count; i++)

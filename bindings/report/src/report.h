@@ -31,13 +31,15 @@ typedef struct hkr_stack {
     const char *label, *thread;
     const uint32_t *frames; /* of the context; the innermost first */
     size_t depth;
-    double value[HKR_VALUES], live_error;
+    double value[HKR_VALUES], alloc_error, live_error, peak_error; /* of bytes; 0 = exact */
+    double pinned; /* free bytes that its live blocks keep from going back */
 } hkr_stack;
 
 typedef struct hkr_context {
     const char *name;     /* unique in its report: "name", "name#2" */
     const json_t *stats;  /* NULL = none */
     const json_t *labels; /* an array; NULL = none */
+    const json_t *holes;  /* an array; NULL = none */
     const json_t *profile, *verdicts;
     hkr_frame *frames;
     size_t frame_count;

@@ -1,3 +1,4 @@
+#include "parts.h"
 #include "report.h"
 
 #include <stdlib.h>
@@ -60,15 +61,17 @@ static void head(FILE *out, const hkr_report *r)
     process(out, r);
 }
 
-static bool is_leak(const json_t *verdict)
+/* Leaks first, what fills last. */
+static int urgency(const json_t *verdict)
 {
-    return strcmp(hkr_text(verdict, "kind"), "leak") == 0;
+    const char *kind = hkr_text(verdict, "kind");
+    return strcmp(kind, "leak") == 0 ? 2 : strcmp(kind, "filling") != 0;
 }
 
 static int leaks_first(const void *a, const void *b)
 {
     const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
-    if (is_leak(x) != is_leak(y)) return is_leak(x) ? -1 : 1;
+    if (urgency(x) != urgency(y)) return urgency(y) - urgency(x);
     const double slope_x = hkr_number(x, "bytes_a_window"), slope_y = hkr_number(y, "bytes_a_window");
     if (slope_x != slope_y) return slope_x < slope_y ? 1 : -1;
     return (hkr_number(x, "stack") > hkr_number(y, "stack")) -
@@ -77,13 +80,14 @@ static int leaks_first(const void *a, const void *b)
 
 static void verdict(FILE *out, const hkr_context *c, const json_t *v)
 {
+    static const char *const words[] = {"fills", "grows", "LEAK?"};
     char site[400] = "?", label[64] = "", text[400];
     const hkr_stack *s = hkr_stack_of(c, hkr_number(v, "stack"));
     const hkr_frame *f = s ? hkr_site(c, s) : NULL;
     if (f) hkr_frame_text(site, sizeof site, f);
     if (s) hkr_clean(label, sizeof label, s->label);
     hkr_clean(text, sizeof text, hkr_text(v, "evidence"));
-    fprintf(out, "  %s: %s%s%s: %s\n", is_leak(v) ? "LEAK?" : "grows", site, *label ? ", " : "", label, text);
+    fprintf(out, "  %s: %s%s%s: %s\n", words[urgency(v)], site, *label ? ", " : "", label, text);
 }
 
 static bool verdicts(FILE *out, const hkr_context *c)
@@ -154,6 +158,7 @@ static bool stacks(FILE *out, const hkr_context *c, const hkr_options *o)
 bool hkr_write_text(FILE *out, const hkr_report *r, const hkr_options *o)
 {
     head(out, r);
+    hkr_write_parts(out, r);
     for (size_t i = 0; i < r->context_count; i++) {
         const hkr_context *c = &r->contexts[i];
         char name[128], a[32], b[32], d[32];
@@ -172,6 +177,7 @@ bool hkr_write_text(FILE *out, const hkr_report *r, const hkr_options *o)
                     hkr_number(c->stats, "failures"));
         if (!verdicts(out, c)) return false;
         labels(out, c);
+        if (!hkr_write_holes(out, c)) return false;
         if (!stacks(out, c, o)) return false;
     }
     return !ferror(out);

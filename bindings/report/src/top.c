@@ -1,6 +1,7 @@
 /* The live view on a terminal: one screen, refreshed. Where standard output is none, the screen is printed
  * once. */
 #include "top.h"
+#include "parts.h"
 #include "source.h"
 #include "view.h"
 
@@ -14,7 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HEAD_LINES = 4, FOOT_LINES = 1, LEAST_LINES = HEAD_LINES + FOOT_LINES + 1 };
+/* Where the report has parts of the memory, the head has one line more. */
+enum { HEAD_LINES = 4, FOOT_LINES = 1 };
 
 #define ENTER "\033[?1049h\033[?25l\033[2J"
 #define LEAVE "\033[?25h\033[?1049l"
@@ -115,14 +117,15 @@ static bool draw(top *t)
     size_t n;
     FILE *out = open_memstream(&text, &n);
     if (!out) return false;
-    t->page = size.ws_row > LEAST_LINES ? (size_t)size.ws_row - HEAD_LINES - FOOT_LINES : 1;
+    const size_t around = HEAD_LINES + FOOT_LINES + (hkr_parts(t->now) > 0);
+    t->page = size.ws_row > around + 1 ? size.ws_row - around : 1;
     t->view.rows = t->page;
     t->view.columns = size.ws_col;
     t->view.notice = t->notice;
     fputs("\033[H", out);
     bool ok = hkr_write_view(out, t->first, t->before, t->now, &t->view, &t->total);
     static const char keys[] =
-        "q quit  l live  g growth  p peak  a allocated  t labels  arrows scroll  space pause";
+        "q quit  l live  g growth  p peak  a allocated  t labels  m memory  arrows scroll  space pause";
     fprintf(out, "\033[J\033[%d;1H\033[7m%.*s\033[0m\033[K", size.ws_row, (int)t->view.columns, keys);
     ok = fclose(out) == 0 && ok;
     for (size_t done = 0; ok && done < n;) {
@@ -185,8 +188,13 @@ static bool press(top *t, char key)
     case 'a':
         order_by(t, HKR_BY_ALLOC);
         break;
+    case 'm':
+        t->view.parts = !t->view.parts;
+        t->view.skip = 0;
+        break;
     case 't':
         t->view.labels = !t->view.labels;
+        t->view.parts = false;
         t->view.skip = 0;
         break;
     case ' ':
@@ -248,7 +256,9 @@ static bool once(top *t, const hkr_options *options)
 {
     t->view.rows = options->top;
     t->view.interval = 0;
-    return hkr_write_view(stdout, t->first, t->before, t->now, &t->view, &t->total) && fflush(stdout) == 0;
+    const bool ok = hkr_write_view(stdout, t->first, t->before, t->now, &t->view, &t->total);
+    if (ok) hkr_write_parts(stdout, t->now);
+    return ok && fflush(stdout) == 0;
 }
 
 int hkr_top(const char *what, double interval, const hkr_options *options)

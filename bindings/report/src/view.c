@@ -1,5 +1,7 @@
 #include "view.h"
 
+#include "parts.h"
+
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,6 +151,23 @@ static void table(const screen *s, const rows *all, double seconds)
     }
 }
 
+/* Parts have the order of the report. */
+static void part_table(const screen *s, const hkr_report *now)
+{
+    const hkr_view_options *o = s->options;
+    const size_t count = hkr_parts(now), end = o->skip + o->rows < count ? o->skip + o->rows : count;
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += hkr_part_at(now, i).bytes;
+    line(s, "%12s %7s  %-28s %s", "resident", "share", "part", "what can be done");
+    for (size_t i = o->skip; i < end; i++) {
+        const hkr_part part = hkr_part_at(now, i);
+        char bytes[32];
+        line(s, "%12s %5.1f %%  %-28s %s", hkr_bytes(bytes, part.bytes, false),
+             sum > 0 ? part.bytes / sum * 100 : 0.0, part.name, part.hint);
+    }
+}
+
 /* ---- The head ------------------------------------------------------------------------------------- */
 
 static double total(const hkr_report *r, const char *name)
@@ -192,6 +211,9 @@ static void head(const screen *s, const hkr_report *first, const hkr_report *bef
          hkr_bytes(live, total(now, "live_bytes"), false), hkr_bytes(grown, change, true),
          hkr_bytes(peak, total(now, "peak_bytes"), false),
          hkr_bytes(committed, total(now, "committed_bytes"), false), resident, used);
+    char parts[512];
+    hkr_parts_line(parts, sizeof parts, now);
+    if (*parts) line(s, "%s", parts);
     line(s, "%s", s->options->notice ? s->options->notice : "");
 }
 
@@ -206,8 +228,9 @@ bool hkr_write_view(FILE *out, const hkr_report *first, const hkr_report *before
     if (ok) {
         if (all.count > 0) qsort(all.rows, all.count, sizeof *all.rows, orders[o->order]);
         head(&s, first, before, now);
-        table(&s, &all, seconds_between(before, now));
-        *count = all.count;
+        if (o->parts) part_table(&s, now);
+        else table(&s, &all, seconds_between(before, now));
+        *count = o->parts ? hkr_parts(now) : all.count;
     }
     for (size_t i = 0; i < all.count; i++)
         free(all.rows[i].site);

@@ -9,6 +9,7 @@ typedef enum hkr_order { HKR_BY_LIVE, HKR_BY_GROWTH, HKR_BY_PEAK, HKR_BY_ALLOC }
 typedef struct hkr_view_options {
     hkr_order order;
     bool labels;        /* instead of sites */
+    bool parts;         /* of the resident memory, instead of both */
     size_t skip, rows;  /* of the table */
     size_t columns;     /* of a line; 0 = as long as they are */
     const char *end;    /* of a line, "\n" */

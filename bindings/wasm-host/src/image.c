@@ -18,9 +18,27 @@ static bool is_zero(const char *p, size_t n)
     return *p == 0 && memcmp(p, p + 1, n - 1) == 0;
 }
 
-/* Pages that are zero stay holes of the file. */
-static bool write_pages(int file, const char *memory, size_t size)
+/* The tenant pays for what it makes the host keep; the last slot that is attached may be another's. */
+static bool charge(hak_wasm_image *image, size_t bytes)
 {
+    if (!hkw_reserve(image->tenant, HKW_BYTES, bytes)) return false;
+    hkw_keep(image->tenant, HKW_BYTES, bytes);
+    atomic_fetch_add_explicit(&image->tenant->own_images, bytes, memory_order_relaxed);
+    image->charged += bytes;
+    return true;
+}
+
+static void end_charge(hak_wasm_image *image)
+{
+    atomic_fetch_sub_explicit(&image->tenant->own_images, image->charged, memory_order_relaxed);
+    hkw_uncharge(image->tenant, HKW_BYTES, image->charged);
+    hkw_tenant_unref(image->tenant);
+}
+
+/* Pages that are zero stay holes of the file. */
+static bool write_pages(hak_wasm_image *image, int file, const char *memory)
+{
+    const size_t size = image->size;
     for (size_t at = 0; at < size;) {
         size_t end = at, page = size - at < HKW_PAGE ? size - at : HKW_PAGE;
         if (is_zero(memory + at, page)) {
@@ -31,6 +49,7 @@ static bool write_pages(int file, const char *memory, size_t size)
             end += page;
             page = size - end < HKW_PAGE ? size - end : HKW_PAGE;
         }
+        if (!charge(image, end - at)) return false;
         while (at < end) {
             ssize_t n = pwrite(file, memory + at, end - at, (off_t)at);
             if (n <= 0) return false;
@@ -40,35 +59,40 @@ static bool write_pages(int file, const char *memory, size_t size)
     return true;
 }
 
+static bool fill(hak_wasm_image *image, const char *memory)
+{
+    const int file = memfd_create("hakmem-wasm-image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (hkw_file_set(&image->file, file) < 0) return false;
+    void *view = NULL;
+    bool ok = ftruncate(file, (off_t)image->size) == 0 && write_pages(image, file, memory) &&
+              fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK) == 0;
+    /* Linux before 6.7 refuses shared mappings of a file that is sealed against writing, to read too. */
+    if (ok && image->size) view = mmap(NULL, image->size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (ok && view != MAP_FAILED) {
+        image->view = view;
+        return true;
+    }
+    hkw_file_close(&image->file);
+    return false;
+}
+
 hak_wasm_image *hkw_image_new(hak_wasm_host *host, const char *memory, size_t size)
 {
     hak_wasm_image *image = calloc(1, sizeof *image);
     if (!image) return NULL;
     image->host = host;
     image->size = size;
+    image->tenant = hkw_tenant_current(host);
+    atomic_fetch_add_explicit(&image->tenant->refs, 1, memory_order_relaxed);
     atomic_init(&image->refs, 1);
-    if (size && !hkw_slots_map(&host->slots, 1)) {
+    const bool mapped = size && hkw_slots_map(&host->slots, 1);
+    /* The file itself takes a page at most. */
+    if ((size && !mapped) || !charge(image, HKW_PAGE) || !fill(image, memory)) {
+        if (mapped) hkw_mappings_give(&host->slots.mappings, 1);
+        end_charge(image);
         free(image);
         return NULL;
     }
-    const int file = memfd_create("hakmem-wasm-image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (hkw_file_set(&image->file, file) < 0) {
-        if (size) hkw_mappings_give(&host->slots.mappings, 1);
-        free(image);
-        return NULL;
-    }
-    void *view = NULL;
-    bool ok = ftruncate(file, (off_t)size) == 0 && write_pages(file, memory, size) &&
-              fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK) == 0;
-    /* Linux before 6.7 refuses shared mappings of a file that is sealed against writing, to read too. */
-    if (ok && size) view = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
-    if (!ok || view == MAP_FAILED) {
-        hkw_file_close(&image->file);
-        if (size) hkw_mappings_give(&host->slots.mappings, 1);
-        free(image);
-        return NULL;
-    }
-    image->view = view;
     atomic_fetch_add(&host->image_bytes, size);
     return image;
 }
@@ -82,6 +106,7 @@ void hkw_image_unref(hak_wasm_image *image)
         munmap((void *)(uintptr_t)image->view, image->size);
         hkw_mappings_give(&image->host->slots.mappings, 1);
     }
+    end_charge(image);
     free(image);
 }
 

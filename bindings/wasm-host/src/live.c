@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 struct hak_wasm_look {
+    hkc_parts *parts; /* NULL = of each tenant its report, else where its memory is */
     hkc_json *w;
     int error; /* the first one */
 };
@@ -23,15 +24,23 @@ static struct {
 void hak_wasm_look_at(hak_wasm_look *look, hak_wasm_tenant *tenant)
 {
     if (!tenant) return;
+    if (look->parts) {
+        hkw_parts_tenant(look->parts, tenant);
+        return;
+    }
     const int error = hkw_report_tenant(look->w, tenant, &live.names);
     if (!look->error) look->error = error;
 }
 
 static int report(void *unused, hkc_json *w)
 {
-    hak_wasm_look look = {.w = w};
+    hak_wasm_look look = {.parts = hkc_parts_begin(0)};
     (void)unused;
-    hkw_report_begin(w);
+    if (look.parts) live.tenants(live.user, &look);
+    hkc_parts_end(look.parts);
+    hkw_report_begin(w, look.parts);
+    hkc_parts_close(look.parts);
+    look = (hak_wasm_look){.w = w};
     live.tenants(live.user, &look);
     hkc_report_json_end(w);
     return look.error;

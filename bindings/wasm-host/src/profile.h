@@ -5,7 +5,7 @@
 #include "tenant.h"
 
 #include "callsite/names.h"
-#include "common/json.h"
+#include "common/parts.h"
 
 #include <hakmem/wasm_profile.h>
 
@@ -37,8 +37,10 @@ void hkw_profile_forget(void *unused, hkw_slot *slot);
 
 /* ---- report.c -------------------------------------------------------------------------------------- */
 
+/* The tenant's memory, and its host's, among the parts that have begun. */
+void hkw_parts_tenant(hkc_parts *parts, hak_wasm_tenant *tenant);
 /* The array of contexts is open; hkc_report_json_end() ends it. */
-void hkw_report_begin(hkc_json *w);
+void hkw_report_begin(hkc_json *w, const hkc_parts *parts);
 /* The tenant's contexts. names: of machine code, which tenants have in common. 0 = ok; else errno. */
 int hkw_report_tenant(hkc_json *w, hak_wasm_tenant *tenant, hkc_names *names);
 

@@ -108,9 +108,22 @@ int hkw_report_tenant(hkc_json *w, hak_wasm_tenant *tenant, hkc_names *names)
     return error;
 }
 
-void hkw_report_begin(hkc_json *w)
+static size_t within_slots(void *slots, uintptr_t start, uintptr_t end)
 {
-    const hkc_report_process process = {.runtime = "wasm"};
+    return hkw_slots_within(slots, start, end);
+}
+
+void hkw_parts_tenant(hkc_parts *parts, hak_wasm_tenant *tenant)
+{
+    pthread_mutex_lock(&tenant->lock);
+    if (tenant->ctx) hkc_parts_context(parts, tenant->ctx);
+    pthread_mutex_unlock(&tenant->lock);
+    hkc_parts_take_guests(parts, within_slots, &tenant->host->slots);
+}
+
+void hkw_report_begin(hkc_json *w, const hkc_parts *parts)
+{
+    const hkc_report_process process = {.runtime = "wasm", .parts = parts};
     hkc_report_json_begin(w, &process);
 }
 
@@ -123,7 +136,11 @@ int hak_wasm_report_json(hak_wasm_tenant *tenant, FILE *out)
     FILE *memory = open_memstream(&text, &size);
     if (!memory) return ENOMEM;
     hkc_json_open(&w, put, memory);
-    hkw_report_begin(&w);
+    hkc_parts *parts = hkc_parts_begin(0);
+    hkw_parts_tenant(parts, tenant);
+    hkc_parts_end(parts);
+    hkw_report_begin(&w, parts);
+    hkc_parts_close(parts);
     hkc_names names = {0};
     int error = hkw_report_tenant(&w, tenant, &names);
     hkc_names_close(&names);

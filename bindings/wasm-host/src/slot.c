@@ -447,3 +447,15 @@ bool hkw_slots_map(hkw_slots *s, size_t n)
     if (s->guarded) close_cold(s);
     return hkw_mappings_take(&s->mappings, n);
 }
+
+size_t hkw_slots_within(const hkw_slots *slots, uintptr_t start, uintptr_t end)
+{
+    size_t sum = 0;
+    for (size_t i = 0, all = atomic_load(&slots->extents); i < all; i++) {
+        const uintptr_t from = (uintptr_t)slots->extent[i].reserved,
+                        to = from + slots->extent[i].reserved_size;
+        const uintptr_t first = from > start ? from : start, last = to < end ? to : end;
+        if (last > first) sum += last - first;
+    }
+    return sum;
+}

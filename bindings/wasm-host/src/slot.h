@@ -87,6 +87,9 @@ bool hkw_slots_map(hkw_slots *slots, size_t n);
  * bytes given back. */
 size_t hkw_slots_cool(hkw_slots *slots, uint64_t before, const hak_wasm_image *image);
 
+/* How many bytes from start to end are address space of slots. [any thread] */
+size_t hkw_slots_within(const hkw_slots *slots, uintptr_t start, uintptr_t end);
+
 /* Every slot that was ever handed out. */
 typedef void hkw_slot_fn(void *user, hkw_slot *slot);
 void hkw_slots_each(hkw_slots *slots, hkw_slot_fn *fn, void *user);

@@ -50,6 +50,8 @@ hak_wasm_tenant *hkw_spare_take(hak_wasm_host *host, const hak_wasm_limits *limi
         atomic_store_explicit(&tenant->account[i].peak, 0, memory_order_relaxed);
         atomic_store_explicit(&tenant->account[i].refused, 0, memory_order_relaxed);
     }
+    hak_wasm_tenant_modules(tenant, NULL);
+    hak_wasm_tenant_steps(tenant, 0);
     tenant->failures = tenant->heap_peak = 0;
     hak_ctx_peak_reset(tenant->ctx);
     tenant->at_hand = hak_ctx_live_bytes(tenant->ctx); /* it is empty: all of that is in magazines */

@@ -71,9 +71,11 @@ int hak_wasm_tenant_stats(hak_wasm_tenant *tenant, hak_wasm_tenant_info *out)
         info->label[i].live_bytes = labels[i].live_bytes;
         info->label[i].live_blocks = labels[i].live_blocks;
     }
-    info->label[HAK_WASM_LINEAR].live_bytes =
-        atomic_load(&tenant->own_bytes) + atomic_load(&tenant->own_charged);
+    info->label[HAK_WASM_LINEAR].live_bytes = atomic_load(&tenant->own_bytes) +
+                                              atomic_load(&tenant->own_charged) +
+                                              atomic_load(&tenant->own_images);
     info->label[HAK_WASM_LINEAR].live_blocks = atomic_load(&tenant->own_memories);
+    info->image_bytes = atomic_load(&tenant->own_images);
     info->heap_live = stats.live_bytes;
     info->heap_committed = tenant->quota ? hak_quota_used(tenant->quota) : stats.committed_bytes;
     return tell(out, info, sizeof *info);

@@ -2,6 +2,7 @@
 #ifndef HAKMEM_WASM_TENANT_H
 #define HAKMEM_WASM_TENANT_H
 
+#include "allowed.h"
 #include "slot.h"
 
 typedef struct hkw_profile hkw_profile;
@@ -23,8 +24,10 @@ struct hak_wasm_tenant {
     hak_quota *quota;          /* of those with children */
     _Atomic size_t heap_limit; /* hard or soft; 0 = none */
     hkw_account account[HKW_ACCOUNTS];
-    _Atomic size_t own_bytes, own_charged, own_memories, own_instances;
-    _Atomic size_t refs;   /* one for the context, each memory, each instance, each child */
+    _Atomic size_t module_limit[HKW_MODULE_NUMBERS]; /* 0 = none */
+    _Atomic uint64_t steps;                          /* of a call; 0 = no limit */
+    _Atomic size_t own_bytes, own_charged, own_images, own_memories, own_instances;
+    _Atomic size_t refs;   /* one for the context, each memory, image, instance, child */
     hak_wasm_tenant *next; /* retired, or spare */
     size_t committed;      /* while spare, by the last look */
     unsigned closes;       /* of tenants in this context */

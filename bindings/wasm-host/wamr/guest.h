@@ -21,8 +21,18 @@ struct hak_wasm_wamr {
 bool hkw_wamr_begin(hak_wasm_wamr *guest, char *error, uint32_t error_size);
 void hkw_wamr_end(hak_wasm_wamr *guest);
 
+/* ---- steps.c: the tenant's limit on steps -------------------------------------------------------- */
+
+/* Why it would not hold for functions that WAMR runs while it makes an instance of the module; NULL = it
+ * would, or there is none. */
+const char *hkw_wamr_steps_refused(const hak_wasm_tenant *tenant, wasm_module_t module);
+/* Before a call. false = it would not hold. */
+bool hkw_wamr_steps_begin(hak_wasm_wamr *guest);
+
 /* ---- state.c: behind WAMR's public headers ------------------------------------------------------- */
 
+/* Whether it is machine code. */
+bool hkw_wamr_compiled(wasm_module_t module);
 /* Bytes of the memories that the module asks for at first. */
 uint64_t hkw_wamr_initial_bytes(wasm_module_t module);
 /* Pages that its memory may grow to by its own word. */

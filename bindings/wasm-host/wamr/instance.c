@@ -27,6 +27,7 @@ wasm_module_t hak_wasm_wamr_load(hak_wasm_tenant *tenant, uint8_t *bytes, uint32
         say(error, error_size, "there is no module");
         return NULL;
     }
+    if (hak_wasm_module_check(tenant, bytes, size, error, error ? error_size : 0) != 0) return NULL;
     if (!hkw_wamr_files_begin()) {
         say(error, error_size, "no memory");
         return NULL;
@@ -62,6 +63,11 @@ bool hkw_wamr_begin(hak_wasm_wamr *guest, char *error, uint32_t error_size)
         snprintf(text, sizeof text, "the module wants %llu bytes of linear memory, a slot has %llu",
                  (unsigned long long)bytes, (unsigned long long)most);
         say(error, error_size, text);
+        return false;
+    }
+    const char *why = hkw_wamr_steps_refused(guest->tenant, guest->module);
+    if (why) {
+        say(error, error_size, why);
         return false;
     }
     uint32_t pages = (uint32_t)(most / PAGE_BYTES);
@@ -139,6 +145,10 @@ bool hak_wasm_wamr_call(hak_wasm_wamr *guest, const char *name, uint32_t argc, u
     hkw_wamr_cells(guest->instance, function, &arguments, &results);
     if ((!argv && argc) || argc < arguments || results > (!argv ? 0 : argc > 1 ? argc : 1)) {
         wasm_runtime_set_exception(guest->instance, "the function has other arguments or results");
+        return false;
+    }
+    if (!hkw_wamr_steps_begin(guest)) {
+        wasm_runtime_set_exception(guest->instance, "the limit on steps cannot hold for this guest");
         return false;
     }
     hak_wasm_scope before = hak_wasm_enter(guest->tenant, HAK_WASM_WASI);

@@ -24,7 +24,7 @@ hak_wasm_wamr_snapshot *hak_wasm_wamr_take(hak_wasm_wamr *guest, const char **wh
     if (!why) why = &unasked;
     *why = "it has a table or a global of external references";
     if (!hkw_wamr_copyable(guest->module)) return NULL;
-    *why = "there is no memory for a snapshot";
+    *why = "there is no memory for a snapshot, or it is over a limit of the tenant";
     hak_wasm_host *host = hak_wasm_tenant_host(guest->tenant);
     size_t state = (hkw_wamr_state_size(guest->instance) + 7) & ~(size_t)7;
     size_t files = hkw_wamr_files_size(guest->instance);
@@ -32,8 +32,8 @@ hak_wasm_wamr_snapshot *hak_wasm_wamr_take(hak_wasm_wamr *guest, const char **wh
     hak_wasm_wamr_snapshot *snapshot = hak_wasm_calloc(host, 1, sizeof *snapshot + state + files);
     bool ok = snapshot && (hkw_wamr_files_same(guest->instance, guest->files) ||
                            hkw_wamr_files_hold(guest->instance, &snapshot->files));
-    hak_wasm_leave(before);
     if (!ok) {
+        hak_wasm_leave(before);
         hak_wasm_free(host, snapshot);
         return NULL;
     }
@@ -43,7 +43,9 @@ hak_wasm_wamr_snapshot *hak_wasm_wamr_take(hak_wasm_wamr *guest, const char **wh
     snapshot->state_size = state;
     snapshot->files_size = files;
     void *memory = hkw_wamr_memory(guest->instance);
-    if (memory && !(snapshot->image = hak_wasm_image_take(host, memory))) {
+    ok = !memory || (snapshot->image = hak_wasm_image_take(host, memory));
+    hak_wasm_leave(before);
+    if (!ok) {
         hak_wasm_wamr_drop(snapshot);
         return NULL;
     }

@@ -36,6 +36,11 @@ static WASMModuleInstanceExtraCommon *extra_of(const WASMModuleInstance *inst)
     return &inst->e->common;
 }
 
+bool hkw_wamr_compiled(wasm_module_t module)
+{
+    return ((const WASMModuleCommon *)module)->module_type == Wasm_Module_AoT;
+}
+
 uint64_t hkw_wamr_initial_bytes(wasm_module_t module_)
 {
     IF_COMPILED(module_, hkw_wamr_aot_initial_bytes(module_));

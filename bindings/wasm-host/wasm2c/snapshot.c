@@ -93,7 +93,7 @@ hak_wasm_wasm2c_snapshot *hak_wasm_wasm2c_take(void *instance, size_t size, cons
     *why = "there is no host: see hak_wasm_wasm2c_use";
     hak_wasm_host *host = hkw_wasm2c_host();
     if (!host) return NULL;
-    *why = "there is no memory for a snapshot";
+    *why = "there is no memory for a snapshot, or it is over a limit of the tenant";
     size_t parts = 0;
     hkw_wasm2c_parts_within(instance, size, count_part, &parts);
     hak_wasm_wasm2c_snapshot *s = hak_wasm_calloc(host, 1, sizeof *s + parts * sizeof *s->parts + size);

@@ -11,16 +11,45 @@ struct hak_wasmtime_image {
     wasmtime_val_t globals[];
 };
 
-static hak_wasmtime_module *new_module(hak_wasm_tenant *tenant, wasm_engine_t *engine,
-                                       const wasmtime_linker_t *linker, const uint8_t *bytes, size_t size,
-                                       wasmtime_error_t **error)
+/* The tenant is charged with this much for the module, no longer with what it was charged before. */
+static bool pay(hak_wasmtime_module *m, size_t bytes)
 {
-    if (!bytes || size == 0) {
-        *error = wasmtime_error_new("hakmem: there is no module");
-        return NULL;
-    }
+    if (bytes > m->charged && hak_wasm_charge(m->tenant, bytes - m->charged) != 0) return false;
+    if (bytes < m->charged) hak_wasm_uncharge(m->tenant, m->charged - bytes);
+    m->charged = bytes;
+    return true;
+}
+
+/* It has pages of its own. */
+static size_t code_bytes(const wasmtime_module_t *module)
+{
+    enum { PAGE = 4096 };
+    void *from, *to;
+    wasmtime_module_image_range(module, &from, &to);
+    return ((size_t)((char *)to - (char *)from) + PAGE - 1) / PAGE * PAGE;
+}
+
+static const char *compile(hak_wasmtime_module *m, const hkw_module *binary, const uint8_t *bytes,
+                           size_t size, wasmtime_error_t **error)
+{
+    /* Code is larger than what it is made of: who has no room for that has none for the code. */
+    if (!pay(m, size)) return "hakmem: the module does not fit into the tenant's limit";
+    *error = wasmtime_module_new(m->engine, binary->bytes ? binary->bytes : bytes,
+                                 binary->bytes ? binary->size : size, &m->module);
+    if (*error) return NULL;
+    if (binary->broken) return binary->broken;
+    if (binary->memories > HAK_WASMTIME_MEMORIES)
+        return "hakmem: the module has more linear memories than an instance may have";
+    if (!pay(m, code_bytes(m->module) + (size_t)binary->kept))
+        return "hakmem: the module's code does not fit into the tenant's limit";
+    return NULL;
+}
+
+static hak_wasmtime_module *read_module(hak_wasm_tenant *tenant, wasm_engine_t *engine,
+                                        const wasmtime_linker_t *linker, const uint8_t *bytes, size_t size,
+                                        wasmtime_error_t **error)
+{
     hak_wasm_host *host = hak_wasm_tenant_host(tenant);
-    hak_wasm_scope before = hak_wasm_enter(tenant, HAK_WASM_LOAD);
     hkw_module binary;
     hkw_module_read(bytes, size, &binary);
     hak_wasmtime_module *m = hak_wasm_calloc(host, 1, sizeof *m);
@@ -28,6 +57,7 @@ static hak_wasmtime_module *new_module(hak_wasm_tenant *tenant, wasm_engine_t *e
         *error = wasmtime_error_new("hakmem: no memory for a module");
     } else {
         m->host = host;
+        m->tenant = tenant;
         m->engine = engine;
         m->globals = binary.globals;
         m->refused = binary.refused;
@@ -37,12 +67,8 @@ static hak_wasmtime_module *new_module(hak_wasm_tenant *tenant, wasm_engine_t *e
         m->own = binary.own;
         m->memories = binary.memories;
         binary.tables = NULL;
-        *error = wasmtime_module_new(engine, binary.bytes ? binary.bytes : bytes,
-                                     binary.bytes ? binary.size : size, &m->module);
-        if (!*error && binary.broken) *error = wasmtime_error_new(binary.broken);
-        if (!*error && binary.memories > HAK_WASMTIME_MEMORIES)
-            *error =
-                wasmtime_error_new("hakmem: the module has more linear memories than an instance may have");
+        const char *why = compile(m, &binary, bytes, size, error);
+        if (why) *error = wasmtime_error_new(why);
         if (!*error) *error = wasmtime_linker_instantiate_pre(linker, m->module, &m->linked);
         if (*error) {
             hak_wasmtime_module_delete(m);
@@ -51,6 +77,24 @@ static hak_wasmtime_module *new_module(hak_wasm_tenant *tenant, wasm_engine_t *e
     }
     free(binary.bytes);
     free(binary.tables);
+    return m;
+}
+
+static hak_wasmtime_module *new_module(hak_wasm_tenant *tenant, wasm_engine_t *engine,
+                                       const wasmtime_linker_t *linker, const uint8_t *bytes, size_t size,
+                                       wasmtime_error_t **error)
+{
+    char why[256];
+    if (!bytes || size == 0) {
+        *error = wasmtime_error_new("hakmem: there is no module");
+        return NULL;
+    }
+    if (hak_wasm_module_check(tenant, bytes, size, why, sizeof why) != 0) {
+        *error = wasmtime_error_new(why);
+        return NULL;
+    }
+    hak_wasm_scope before = hak_wasm_enter(tenant, HAK_WASM_LOAD);
+    hak_wasmtime_module *m = read_module(tenant, engine, linker, bytes, size, error);
     hak_wasm_leave(before);
     return m;
 }
@@ -71,6 +115,7 @@ void hak_wasmtime_module_delete(hak_wasmtime_module *module)
     if (module->linked) wasmtime_instance_pre_delete(module->linked);
     if (module->module) wasmtime_module_delete(module->module);
     free(module->tables);
+    hak_wasm_uncharge(module->tenant, module->charged);
     hak_wasm_free(module->host, module);
 }
 
@@ -94,6 +139,13 @@ static void find_state(hak_wasmtime_instance *i)
         wasmtime_instance_export_get(i->context, &i->instance, name, (size_t)length, &item);
         i->globals[n] = item.of.global;
     }
+}
+
+/* As much as the tenant's limit on steps is. Without one, fuel is the embedder's. */
+static wasmtime_error_t *refuel(hak_wasmtime_instance *i)
+{
+    const uint64_t steps = hak_wasm_step_limit(i->tenant);
+    return steps ? wasmtime_context_set_fuel(i->context, steps) : NULL;
 }
 
 static hak_wasmtime_instance *new_instance(hak_wasm_tenant *tenant, const hak_wasmtime_module *module,
@@ -124,7 +176,9 @@ static hak_wasmtime_instance *new_instance(hak_wasm_tenant *tenant, const hak_wa
         i->context = wasmtime_store_context(i->store);
         if (hkw_tables_begin(i)) {
             if (prepare) prepare(i->store, data);
-            *error = wasmtime_instance_pre_instantiate(module->linked, i->context, &i->instance, trap);
+            *error = refuel(i);
+            if (!*error)
+                *error = wasmtime_instance_pre_instantiate(module->linked, i->context, &i->instance, trap);
         } else {
             *error = wasmtime_error_new(hkw_tables_refused(module));
         }
@@ -178,8 +232,10 @@ wasmtime_error_t *hak_wasmtime_call(hak_wasmtime_instance *instance, const wasmt
 {
     wasm_trap_t *trapped = NULL;
     hak_wasm_scope before = hak_wasm_enter(instance->tenant, HAK_WASM_INSTANCE);
-    wasmtime_error_t *error = wasmtime_func_call(instance->context, function, arguments, argument_count,
-                                                 results, result_count, &trapped);
+    wasmtime_error_t *error = refuel(instance);
+    if (!error)
+        error = wasmtime_func_call(instance->context, function, arguments, argument_count, results,
+                                   result_count, &trapped);
     hak_wasm_leave(before);
     if (trap) {
         *trap = trapped;
@@ -197,7 +253,7 @@ hak_wasmtime_image *hak_wasmtime_image_take(hak_wasmtime_instance *i, const char
     if (!why) why = &unasked;
     *why = module->refused;
     if (*why) return NULL;
-    *why = "there is no memory for an image";
+    *why = "there is no memory for an image, or it is over a limit of the tenant";
     hak_wasm_scope before = hak_wasm_enter(hak_wasm_host_tenant(module->host), HAK_WASM_OTHER);
     hak_wasmtime_image *image =
         hak_wasm_alloc(module->host, sizeof *image + module->globals * sizeof *image->globals);
@@ -205,7 +261,9 @@ hak_wasmtime_image *hak_wasmtime_image_take(hak_wasmtime_instance *i, const char
     if (!image) return NULL;
     find_state(i);
     image->module = module;
+    before = hak_wasm_enter(i->tenant, HAK_WASM_LINEAR);
     image->memory = hak_wasm_image_take(module->host, i->base);
+    hak_wasm_leave(before);
     if (!image->memory) {
         hak_wasm_free(module->host, image);
         return NULL;

@@ -25,6 +25,7 @@ typedef struct hkw_module {
     uint32_t table_count;
     uint64_t passive; /* elements of passive segments */
     uint64_t own; /* bytes of an instance's own structure, at most: globals, functions that are referred to */
+    uint64_t kept;      /* bytes that wasmtime keeps in its heap of the module, beside code, roughly */
     const char *broken; /* why tables and segments cannot be counted; NULL = they can */
 } hkw_module;
 

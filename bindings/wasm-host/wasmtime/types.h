@@ -10,6 +10,8 @@
 
 struct hak_wasmtime_module {
     hak_wasm_host *host;
+    hak_wasm_tenant *tenant; /* who pays */
+    size_t charged;          /* for code, and for what wasmtime keeps of the module */
     wasm_engine_t *engine;
     wasmtime_module_t *module;
     wasmtime_instance_pre_t *linked;

@@ -35,10 +35,10 @@
  *              it is.
  *   Cost       "fast" is without lock or system call in the usual case: 14 to 40 instructions in a local
  *              context, 30 to 60 in a shared one, 70 to 90 for an allocation where guard pages are drawn.
- *              Where a young heap packs its small blocks an allocation takes up to 40, a free up to 170, a
+ *              Where a young heap packs its small blocks an allocation takes up to 40, a free up to 90, a
  *              realloc in place up to 360; until 64 blocks were freed, and under a limit below 256 KiB, an
- *              allocation or a free takes 250 to 400 on average. "constant" is at most 1600, whatever the
- *              heap holds, and no system call. "a step" is a few instructions. In a shared context most slow
+ *              allocation takes 90 to 400 on average, a free up to 140. "constant" is at most 1600, whatever
+ *              the heap holds, and no system call. "a step" is a few instructions. In a shared context most slow
  *              paths take a lock. What is said of cost is tested by instruction counts.
  *   Order      what a first program needs, options, then one topic after the other; advanced uses last.
  *   Since      0.1 for everything in this file.
@@ -533,6 +533,22 @@ typedef bool hak_visit_fn(void *user, const hak_block *block);
  * ever handed out of the slabs that there are. */
 HAK_API int hak_ctx_visit(const hak_ctx *ctx, hak_visit_fn *fn, void *user);
 
+/* The blocks of one size class that lie in slabs, and the free memory between them. */
+typedef struct hak_class_info {
+    size_t block_bytes;  /* of a block */
+    size_t blocks;       /* live ones, and those in magazines */
+    size_t free_bytes;   /* of free blocks, in slabs that have other blocks; without what trim gave back */
+    size_t pinned_bytes; /* those of free_bytes on pages on which a block lies: trim cannot give these back */
+} hak_class_info;
+/* The size classes that have slabs, by size. Fills in up to `count`, returns how many there are, 126 at most.
+ * Packed and large blocks are in no slab. Cost: a step for each slab, and one for each block of a slab that
+ * is neither full nor empty. */
+HAK_API int hak_classes_stats(const hak_ctx *ctx, hak_class_info *out, size_t count);
+/* The share of a live block in the pinned bytes of its slab, rounded down: 0 where the slab is full, and for
+ * what is not a block of ctx. Over all blocks the shares sum to pinned_bytes. Cost: a step for each block of
+ * the slab at most. */
+HAK_API size_t hak_block_pins(const hak_ctx *ctx, const void *p);
+
 /* Whether the heap is consistent: true = sound. Each fault goes to `report` (may be NULL). Cost: some steps
  * for each block that fits the slabs and packed units there are. */
 HAK_API bool hak_ctx_check(const hak_ctx *ctx, hak_report_fn *report, void *user);
@@ -551,7 +567,7 @@ HAK_API bool hak_ctx_check(const hak_ctx *ctx, hak_report_fn *report, void *user
  *    as it takes to clear the label bytes of what is there, about 1 ms for 100 MB
  *  - on_error: runs with a heap's lock held, on any thread; it must not call into the context
  *  - the callback of hak_limit: runs on the thread that crossed the soft limit
- *  - stats, label stats, live_bytes, owns, usable_size, flush, trim, tick: any thread, beside all others.
+ *  - stats, label and class stats, live_bytes, owns, block_pins, usable_size, flush, trim, tick: any thread, beside all others.
  *    Sums are exact when no other thread is inside a call. Magazines of other threads are left alone
  *  - visit, check: no other thread may be inside a call of the context
  *  - destroy: no other thread may be inside a call; what is under way between threads is freed, too
@@ -594,6 +610,8 @@ HAK_API bool hak_owns(const hak_ctx *ctx, const void *p);
 /* The context that owns the memory at p; NULL = none of this space. Never dereferences p. [any thread,
  * while that context is not being destroyed] Cost: that of hak_owns. */
 HAK_API hak_ctx *hak_ctx_of(const hak_space *space, const void *p);
+/* The space in which ctx is: its own, or the one that hak_ctx_new was given. Fast. [any thread] */
+HAK_API hak_space *hak_ctx_space(const hak_ctx *ctx);
 /* How many of the n bytes from p on belong to the space: its extents with all that describes them, the
  * caller's buffer, big blocks, and room behind them. For reports that take a process's mappings apart. Never
  * dereferences p. Cost: a step for each extent, and for each big block that begins there, under the lock of

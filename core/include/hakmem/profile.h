@@ -132,13 +132,15 @@ typedef struct hak_profile_stack {
                                                read the clock only at every 64th event */
     double grown_blocks, grown_bytes;       /* reallocs to a larger size, and the bytes added */
     hak_profile_class kind;
-    bool long_lived; /* most blocks lived for a second or more, among those freed or that old */
+    bool long_lived;     /* most blocks lived for a second or more, among those freed or that old */
+    double pinned_bytes; /* free memory that cannot go back since these blocks lie beside it: the sum of
+                            hak_block_pins over the live blocks. COUNTED: 0 */
 } hak_profile_stack;
 /* Return false to stop. Must not call into the context. */
 typedef bool hak_profile_fn(void *user, const hak_profile_stack *stack);
 /* Calls fn for every stack, in the order of their first samples. 0 = all were visited, 1 = fn stopped, -1 =
- * there is no profile. Cost: up to a thousand instructions for each stack, and a step for each live
- * sample. */
+ * there is no profile. Cost: up to a thousand instructions for each stack, and for each live sample that
+ * of hak_block_pins. */
 HAK_API int hak_profile_visit(const hak_ctx *ctx, hak_profile_fn *fn, void *user);
 
 typedef struct hak_profile_info {
@@ -259,22 +261,37 @@ HAK_API int hak_profile_marks(const hak_ctx *ctx, hak_profile_window *out, size_
  * windows or to <= from. Cost: that of hak_profile_visit. */
 HAK_API int hak_profile_diff(const hak_ctx *ctx, unsigned from, unsigned to, hak_profile_fn *fn, void *user);
 
-/* How the live bytes of a stack grew over the last windows, at most 32. */
+/* What the growth of a stack looks like. */
+typedef enum hak_profile_trend {
+    HAK_PROFILE_GROWS, /* none of the others: nothing says that it goes on */
+    HAK_PROFILE_LEAKS, /* the same as `leak` */
+    HAK_PROFILE_FILLS  /* the growth falls off or has stopped, as that of a cache that fills */
+} hak_profile_trend;
+
+/* How the live bytes of a stack grew. All windows are examined, of more than 32 every second, third and so on
+ * up to now; or the later part of these alone, where the growth began later. A last window of less than half
+ * the usual length counts with the one before. */
 typedef struct hak_profile_growth {
     size_t size;
     uint32_t stack;                   /* its id */
     double bytes_a_window, low, high; /* slope (Theil and Sen), with its 95 % interval */
     double freed_share; /* of the old blocks: those allocated before the middle of these windows. COUNTED: at
                            least so much, since it is not known which blocks are freed */
-    unsigned windows;   /* how many were examined */
-    bool leak;          /* the stack grew until the end, by more than three standard errors, and at most a
-                           tenth of the old blocks was freed */
-    char evidence[160]; /* the reason for `leak` in one sentence */
+    unsigned windows;   /* how many the growth went over */
+    bool leak;          /* the stack grew evenly until the end, by more than its samples err, to where it had not
+                           been before; and what lived at the middle lives now, or each window left something
+                           behind, or the growth was never interrupted */
+    char evidence[192]; /* the reason for `leak` in one sentence */
+    hak_profile_trend trend;
+    double kept_share; /* of the bytes that lived at the middle of these windows, those of blocks that live now.
+                          COUNTED: at most so much */
+    double bytes_an_hour, low_an_hour, high_an_hour; /* the slope by the clock; 0 = it stood still */
+    uint64_t since_ns;                               /* when the first of these windows began */
 } hak_profile_growth;
 typedef bool hak_profile_growth_fn(void *user, const hak_profile_growth *growth);
 /* Calls fn for every stack whose whole interval of the slope is above 0. It needs at least 5 windows, each
- * with about the same work. 0 = all were visited, 1 = fn stopped, -1 = there is no profile. Cost: 500 steps
- * for each stack, and one for each live sample and stack. */
+ * with about the same work. 0 = all were visited, 1 = fn stopped, -1 = there is no profile. Cost: 2,000 steps
+ * for each stack, one for each mark and stack, and one for each live sample and stack that grew. */
 HAK_API int hak_profile_grown(const hak_ctx *ctx, hak_profile_growth_fn *fn, void *user);
 
 #ifdef __cplusplus

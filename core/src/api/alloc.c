@@ -398,8 +398,8 @@ static HK_NOINLINE void *alloc_empty(hak_ctx *ctx, size_t n, hak_label label, ha
 {
     unsigned sc = (unsigned)(bin - ctx->bins), packed = sc + (sc == 0); /* blocks are 16 bytes at least */
     if (hk_packed_ready(ctx, packed, HK_CUT_PLAIN)) return hk_packed_cut_quick(ctx, packed);
-    if (hk_packed_ready(ctx, sc, HK_CUT_LABELLED)) return hk_packed_cut(ctx, sc, label);
     if (HK_UNLIKELY(ctx->checked)) return alloc_observed(ctx, sc, n, label, site);
+    if (hk_packed_ready(ctx, sc, HK_CUT_LABELLED)) return hk_packed_cut(ctx, sc, label);
     return alloc_class(ctx, sc, label);
 }
 
@@ -479,8 +479,14 @@ static HK_NOINLINE void free_other(hak_ctx *ctx, void *p, size_t n, uint32_t kin
     else free_local(ctx, p, n);
 }
 
+static HK_NOINLINE void free_packed_apart(hak_ctx *ctx, void *p, size_t n)
+{
+    if (ctx->checked) free_other(ctx, p, n, HK_KIND_PACKED);
+    else hk_free_packed_here(ctx, p);
+}
+
 static HK_NOINLINE void free_packed(hak_ctx *ctx, void *p, size_t n, size_t unit)
 {
     if (HK_LIKELY(!ctx->role && !ctx->checked)) hk_packed_free_quick(ctx, p, unit);
-    else free_other(ctx, p, n, HK_KIND_PACKED);
+    else free_packed_apart(ctx, p, n);
 }

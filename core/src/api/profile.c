@@ -3,6 +3,7 @@
 
 #include "base/real.h"
 #include "heap/batch.h"
+#include "heap/holes.h"
 #include "heap/magazine.h"
 #include "heap/packed.h"
 #include "heap/refill.h"
@@ -233,18 +234,19 @@ hak_profile_tally *hak_profile_tally_of(hak_ctx *ctx)
 
 enum { SECOND = 30 /* log2 of about as many nanoseconds */ };
 
-/* Adds up the ages of live samples in their stacks. */
+/* Adds up the ages of live samples in their stacks, and what these pin. */
 static void count_ages(hk_profile *k, uint64_t now)
 {
     HK_EACH_STACK(k, s)
     {
-        s->age_sum = s->old_blocks = 0;
+        s->age_sum = s->old_blocks = s->pinned = 0;
     }
     for (size_t i = 0; i < k->samples.count; i++)
         for (const hk_sample *b = k->samples.at[i]; b; b = b->next) {
             double age = now > b->birth_ns ? (double)(now - b->birth_ns) : 0;
             double w = hk_profile_weight(k, b->eligible);
             b->stack->age_sum += w * age;
+            b->stack->pinned += w * hk_block_pins(k->ctx, (const void *)b->p);
             if (age >= (double)(UINT64_C(1) << SECOND)) b->stack->old_blocks += w;
         }
 }
@@ -298,6 +300,7 @@ static void describe(const hk_profile *k, const hk_stack *s, double all_blocks, 
     out->grown_bytes = s->grown_bytes;
     if (s->alloc_blocks > 0) out->mean_bytes = s->alloc_bytes / s->alloc_blocks;
     if (s->live_samples) out->age_ns = s->age_sum / s->live_blocks;
+    out->pinned_bytes = s->pinned;
     double dead = 0, long_dead = 0;
     for (unsigned i = 0; i < HAK_PROFILE_LIFETIMES && !k->counted; i++) {
         out->lifetime[i] = k->exact ? s->died.count[i] : (double)s->died.weight[i];

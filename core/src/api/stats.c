@@ -30,6 +30,11 @@ bool hak_owns(const hak_ctx *ctx, const void *p)
     return hk_owns(ctx, p);
 }
 
+hak_space *hak_ctx_space(const hak_ctx *ctx)
+{
+    return ctx->space;
+}
+
 /* Of an extent that grows nobody else has the addresses, mapped or not. */
 size_t hak_space_bytes_within(hak_space *space, const void *p, size_t n)
 {

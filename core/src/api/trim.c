@@ -5,6 +5,7 @@
 #include "api/quarantine.h"
 #include "heap/batch.h"
 #include "heap/big_cache.h"
+#include "heap/holes.h"
 #include "heap/magazine.h"
 #include "heap/packed.h"
 #include "heap/reclaim.h"
@@ -92,32 +93,13 @@ size_t hak_ctx_flush(hak_ctx *ctx)
     return whole->heaps ? flush_shared(whole) : flush(ctx, true);
 }
 
-/* Parts of a slab (a bit for each hk_slab_grain() bytes) on which no block lies that is out. */
-static unsigned empty_parts(const hak_ctx *ctx, const hk_extent *e, const hk_slab *s)
-{
-    size_t grain = hk_slab_grain(s), size = hk_classes[s->kind].size,
-           offset = hk_slab_first_offset(ctx, s->kind);
-    unsigned parts = (unsigned)(((size_t)s->units << HK_UNIT_SHIFT) / grain), used = 0;
-    for (unsigned i = 0; i < s->fresh; i++) {
-        if (!hk_slab_block_out(e, s, i)) continue;
-        size_t at = offset + i * size;
-        unsigned first = (unsigned)(at / grain), last = (unsigned)((at + size - 1) / grain);
-        for (unsigned part = first; part <= last; part++)
-            used |= 1u << part;
-        /* Skips to the last block that begins in this part: the ones before it tell nothing new. */
-        unsigned skip = (unsigned)(((last + 1) * grain - 1 - offset) / size);
-        if (skip > i + 1) i = skip - 1;
-    }
-    return ~used & ((1u << parts) - 1u);
-}
-
 static void release_holes(hak_ctx *ctx, hk_slab *s, void *unused)
 {
     (void)unused;
     hk_extent *e = hk_extent_of_slab(ctx->space, s);
     /* Poisoned blocks must keep their pattern. */
     if (s->kind >= HK_SMALL_CLASSES || !e->owned || ctx->debug & HAK_DEBUG_POISON) return;
-    unsigned holes = empty_parts(ctx, e, s) & ~(unsigned)s->released;
+    unsigned holes = hk_slab_empty_parts(ctx, e, s) & ~(unsigned)s->released;
     size_t grain = hk_slab_grain(s);
     char *start = hk_slab_start(e, s);
     s->released = (uint16_t)(s->released | holes);

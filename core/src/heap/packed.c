@@ -360,8 +360,19 @@ static HK_NOINLINE void free_past(hak_ctx *ctx, char *p, unsigned sc, size_t siz
     put(ctx, g, p, sc, size);
 }
 
+/* Frees a block of the window that one look sees the end of. false = it does not, or no start is marked. */
+static bool free_seen(hak_ctx *ctx, void *p)
+{
+    uint64_t marks = hk_packed_marks(ctx, p, ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT);
+    if (!hk_packed_marked(&marks, p) || !marks) return false;
+    unsigned sc = hk_packed_class_by(marks);
+    free_past(ctx, p, sc, hk_classes[sc].size);
+    return true;
+}
+
 void hk_packed_free(hak_ctx *ctx, void *p)
 {
+    if (HK_LIKELY(hk_in_window(ctx, p)) && HK_LIKELY(free_seen(ctx, p))) return;
     hk_group g = hk_group_of(ctx, p);
     size_t offset = (size_t)((char *)p - g.start);
     if (HK_UNLIKELY(!hk_group_is_start(g, offset))) {

@@ -22,12 +22,14 @@ HK_INLINE void hk_packed_count_in(hak_ctx *ctx, unsigned sc, size_t size)
     hk_count_in(ctx, size, 1);
 }
 
-/* Notes whether and how the context may cut blocks in line. Called when what is asked here changes. */
+/* Notes whether and how the context may cut blocks in line. Called when what is asked here changes. Only local
+ * contexts ever may: threads that share one read the note without a lock, so that it is not written again. */
 HK_INLINE void hk_packed_quicken(hak_ctx *ctx)
 {
     bool may = ctx->packed.units && ctx->role == HK_LOCAL && !ctx->retired &&
                !(ctx->checked & (HK_PROFILED | HK_GUARDED));
-    ctx->packed.quick = !may ? HK_CUT_NOT : ctx->labels.on ? HK_CUT_LABELLED : HK_CUT_PLAIN;
+    uint8_t quick = !may ? HK_CUT_NOT : ctx->labels.on ? HK_CUT_LABELLED : HK_CUT_PLAIN;
+    if (ctx->packed.quick != quick) ctx->packed.quick = quick;
 }
 
 enum { HK_MARKS = 64 }; /* starts that one look sees, less up to 7 of them before the block */

@@ -1,85 +1,313 @@
-/* Which stacks grow. A slope by Theil and Sen (the median of the slopes of all pairs of windows, after Sen,
- * "Estimates of the regression coefficient based on Kendall's tau", 1968) bears outliers, and asks for no
- * distribution; a leak is one that goes on to the end and whose old blocks are still there. */
+/* Which stacks grow, and which growth is a leak. The live bytes of a stack at up to 33 moments give its trend.
+ * The blocks that live now tell by their births what was left behind before each of these moments: temporaries
+ * of the same stack, however many, are not among them. */
 #include "profile/profile.h"
 
 #include "base/real.h"
+#include "profile/trend.h"
 
 #include <stdio.h>
 
-enum { POINTS_MOST = 33, POINTS_LEAST = 6, PAIRS_MOST = POINTS_MOST * (POINTS_MOST - 1) / 2 };
+enum { POINTS_MOST = HK_TREND_MOST, POINTS_LEAST = 6, LEAK_LEAST = 512, TOLD_SECONDS = 10 };
 
-static void sort(double *a, size_t n)
+/* A stack at each moment, the last one now. */
+typedef struct history {
+    size_t n;
+    unsigned step;                           /* windows from one moment to the next */
+    bool bounded;                            /* `left` is a bound, not known */
+    double live[POINTS_MOST], var[POINTS_MOST]; /* bytes, and the variance of their estimate */
+    double made[POINTS_MOST], blocks[POINTS_MOST]; /* blocks allocated until then, and that lived then */
+    double left[POINTS_MOST], left_var[POINTS_MOST], left_blocks[POINTS_MOST]; /* of live: what lives now */
+    double window[POINTS_MOST], hour[POINTS_MOST];
+    uint64_t at_ns[POINTS_MOST], born_ns[POINTS_MOST];
+} history;
+
+/* ---- What is known -------------------------------------------------------------------------------- */
+
+static void take_point(history *h, size_t i, const hk_mark_value *v, uint64_t at_ns, uint64_t born_ns)
 {
-    for (size_t gap = n / 2; gap; gap /= 2)
-        for (size_t i = gap; i < n; i++) {
-            double x = a[i];
-            size_t at = i;
-            for (; at >= gap && a[at - gap] > x; at -= gap)
-                a[at] = a[at - gap];
-            a[at] = x;
+    h->live[i] = v->live_bytes;
+    h->var[i] = v->alloc_var > v->freed_var ? v->alloc_var - v->freed_var : 0;
+    h->made[i] = v->alloc_blocks;
+    h->blocks[i] = v->live_blocks;
+    h->at_ns[i] = at_ns;
+    h->born_ns[i] = born_ns;
+}
+
+/* Whether the window that began with m, the last one, is too short to count for itself. */
+static bool is_short(const hk_mark *m, uint64_t first_ns, uint64_t now)
+{
+    if (m->number < 2 || now < m->at_ns || m->at_ns <= first_ns) return false;
+    return now - m->at_ns < (m->at_ns - first_ns) / (m->number - 1) / 2;
+}
+
+static bool take_points(const hk_profile *k, const hk_stack *s, history *h)
+{
+    const hk_mark *m = k->marks, *first = m;
+    while (first && first->before)
+        first = first->before;
+    uint64_t now = hk_profile_clock(k);
+    if (m && is_short(m, first->at_ns, now)) m = m->before;
+    uint32_t windows = m ? m->number : 0;
+    if (windows + 1 < POINTS_LEAST) return false;
+    h->step = (windows + POINTS_MOST - 2) / (POINTS_MOST - 1);
+    h->n = windows / h->step + 1;
+    hk_mark_value v = hk_profile_value(k, s, UINT32_MAX);
+    size_t i = h->n - 1;
+    take_point(h, i, &v, now, UINT64_MAX);
+    for (uint32_t wanted = windows + 1 - h->step; i; m = m->before) {
+        if (m->number != wanted) continue;
+        v = hk_profile_value_at(m, s);
+        take_point(h, --i, &v, m->at_ns, m->born_ns);
+        wanted -= h->step;
+    }
+    for (i = 0; i < h->n; i++) {
+        h->window[i] = (double)i * h->step;
+        h->hour[i] = (double)(h->at_ns[i] - h->at_ns[0]) / 3.6e12;
+    }
+    return true;
+}
+
+/* Counted, nothing says which blocks live: at most what lived then, and lived at all times since. */
+static void bound_left(history *h)
+{
+    h->bounded = true;
+    double bytes = h->live[h->n - 1], blocks = h->blocks[h->n - 1];
+    for (size_t i = h->n; i--;) {
+        if (h->live[i] < bytes) bytes = h->live[i];
+        if (h->blocks[i] < blocks) blocks = h->blocks[i];
+        h->left[i] = bytes;
+        h->left_blocks[i] = blocks;
+    }
+}
+
+static void take_left(const hk_profile *k, const hk_stack *s, history *h)
+{
+    if (k->counted) {
+        bound_left(h);
+        return;
+    }
+    for (size_t bucket = 0; bucket < k->samples.count; bucket++)
+        for (const hk_sample *b = k->samples.at[bucket]; b; b = b->next) {
+            if (b->stack != s) continue;
+            size_t i = h->n - 1;
+            while (i && h->born_ns[i - 1] >= b->birth_ns)
+                i--;
+            double w = hk_profile_weight(k, b->eligible), n = (double)b->size;
+            h->left[i] += w * n;
+            h->left_var[i] += n * n * w * (w - 1);
+            h->left_blocks[i] += w;
         }
+    for (size_t i = 1; i < h->n; i++) {
+        h->left[i] += h->left[i - 1];
+        h->left_var[i] += h->left_var[i - 1];
+        h->left_blocks[i] += h->left_blocks[i - 1];
+    }
 }
 
-static void slope(const double *y, size_t n, hak_profile_growth *out)
+/* ---- What it looks like --------------------------------------------------------------------------- */
+
+/* The part of a history from a moment on. */
+typedef struct part {
+    const double *y, *left, *x;
+    size_t n;
+    hk_trend all, early, late, before; /* of both halves, and of what is in front of the part */
+    double grown, even;                /* bytes; those of a growth by the slope all the time */
+} part;
+
+static part part_of(const history *h, size_t from)
 {
-    double slopes[PAIRS_MOST];
-    size_t pairs = 0;
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = i + 1; j < n; j++)
-            slopes[pairs++] = (y[j] - y[i]) / (double)(j - i);
-    sort(slopes, pairs);
-    double count = (double)n, wide = 1.96 * hk_root(count * (count - 1) * (2 * count + 5) / 18);
-    double low = ((double)pairs - wide) / 2, high = ((double)pairs + wide) / 2;
-    out->bytes_a_window = pairs % 2 ? slopes[pairs / 2] : (slopes[pairs / 2 - 1] + slopes[pairs / 2]) / 2;
-    out->low = slopes[low > 0 ? (size_t)low : 0];
-    out->high = slopes[high < (double)pairs ? (size_t)high : pairs - 1];
+    part p = {.y = h->live + from, .left = h->left + from, .x = h->window + from, .n = h->n - from};
+    size_t middle = p.n / 2;
+    p.all = hk_trend_of(p.x, p.y, p.n);
+    p.early = hk_trend_of(p.x, p.y, middle + 1);
+    p.late = hk_trend_of(p.x + middle, p.y + middle, p.n - middle);
+    if (from) p.before = hk_trend_of(h->window, h->live, from + 1);
+    p.grown = p.y[p.n - 1] - p.y[0];
+    p.even = p.all.slope * (p.x[p.n - 1] - p.x[0]);
+    return p;
 }
 
-/* Of the blocks that were made before a window began. Counted, nothing says which ones live: at most what
- * lived then, and at most what lives now. */
-static double freed_share(const hk_profile *k, const hk_stack *s, const hk_mark *m, double made)
+/* It was there already before moment `at`: what grows now had shrunk, or comes and goes. */
+static bool was_higher(const history *h, size_t at, double grown)
 {
-    double live = k->counted ? hk_profile_value(k, s, m->number).live_blocks : 0;
-    if (live > s->live_blocks) live = s->live_blocks;
-    for (size_t i = 0; i < k->samples.count; i++)
-        for (const hk_sample *b = k->samples.at[i]; b; b = b->next)
-            if (b->stack == s && b->birth_ns <= m->at_ns) live += hk_profile_weight(k, b->eligible);
-    double freed = made > 0 ? 1 - live / made : 1;
-    return freed > 0 ? freed : 0;
+    for (size_t i = 0; i < at; i++)
+        if (h->live[i] > h->live[at] + grown / 4) return true;
+    return false;
 }
 
-static void tell(hak_profile_growth *g, double grown)
+/* The heights that were reached one after the other, by a share of the usual growth at least. */
+typedef struct heights {
+    size_t count, rest; /* moments since the last one */
+    size_t longest;     /* from one to the next, of the later half of them */
+    bool doubles;       /* each by much of what there was: a vector that grows */
+} heights;
+
+static heights heights_of(const part *p)
 {
+    size_t at[POINTS_MOST];
+    heights h = {.longest = 1, .doubles = true};
+    double least = p->grown / (double)(p->n - 1) / 4, high = p->y[0];
+    for (size_t i = 1; i < p->n; i++) {
+        if (p->y[i] < high + least) continue;
+        h.doubles = h.doubles && p->y[i] >= 1.4 * high;
+        high = p->y[i];
+        at[h.count++] = i;
+    }
+    h.doubles = h.doubles && h.count >= 3;
+    for (size_t i = h.count / 2; i < h.count; i++)
+        if (i && at[i] - at[i - 1] > h.longest) h.longest = at[i] - at[i - 1];
+    h.rest = p->n - 1 - (h.count ? at[h.count - 1] : 0);
+    return h;
+}
+
+/* What is full does not reach new heights, after gaps that had become shorter. A vector rests twice as long each
+ * time. */
+static bool has_stopped(const heights *h)
+{
+    if (h->doubles) return 10 * h->rest > 22 * h->longest;
+    return h->rest > 1 && 2 * h->rest > 3 * h->longest;
+}
+
+/* Growth that was faster before the part may fall off in it but slowly. */
+static bool falls_off(const part *p)
+{
+    if (p->before.slope > p->all.slope && p->late.slope < 0.85 * p->early.slope) return true;
+    return p->late.slope < 0.6 * p->early.slope && p->late.high < p->early.slope;
+}
+
+static bool goes_on(const part *p)
+{
+    size_t last = p->n - 1, tail = last - p->n / 3;
+    return p->y[last] - p->y[tail] >= p->all.slope * (p->x[last] - p->x[tail]) / 2;
+}
+
+/* Never much below where it had been. */
+static bool is_steady(const part *p)
+{
+    double high = p->y[0];
+    for (size_t i = 1; i < p->n; i++) {
+        if (p->y[i] > high) high = p->y[i];
+        if (high - p->y[i] > p->even / 4) return false;
+    }
+    return p->grown >= 0.3 * p->y[p->n - 1];
+}
+
+/* Of what lived at the middle most lives now, and more came since than went. */
+static bool stays(const part *p)
+{
+    size_t middle = p->n / 2;
+    double then = p->y[middle], left = p->left[middle];
+    return left >= 0.8 * then && p->y[p->n - 1] - then >= then - left;
+}
+
+/* Each window left something behind: of those that are long over as much of the later ones as of the earlier
+ * ones, and about as much as the growth. Where blocks are only replaced it is more. */
+static bool leaves_behind(const part *p)
+{
+    size_t old = p->n - 1 - p->n / 4, half = old / 2;
+    double early = p->left[half] - p->left[0], late = p->left[old] - p->left[half],
+           grown = p->all.slope * (p->x[old] - p->x[0]);
+    return early >= late / 2 && late >= early / 2 && early + late >= grown / 2 && early + late <= 2 * grown;
+}
+
+static bool is_even(const part *p)
+{
+    return p->even >= p->grown / 2;
+}
+
+static hak_profile_trend judge(const history *h, size_t from, const part *p)
+{
+    heights high = heights_of(p);
+    if (has_stopped(&high) || (!high.doubles && (falls_off(p) || !goes_on(p)))) return HAK_PROFILE_FILLS;
+    if (p->grown < LEAK_LEAST || was_higher(h, from, p->grown)) return HAK_PROFILE_GROWS;
+    /* What lives at both ends is the same samples, which err alike. */
+    double error = hk_root(h->var[from] + h->var[h->n - 1] - 2 * h->left_var[from]);
+    if (high.doubles && p->grown > 3 * error) return HAK_PROFILE_LEAKS;
+    if (!is_even(p)) return HAK_PROFILE_GROWS;
+    /* Blocks that stay are proof of themselves, so that fewer samples will do. */
+    bool known = !h->bounded, fell = was_higher(h, from + p->n / 2, p->grown);
+    if (known && !fell && stays(p) && p->grown > 2 * error) return HAK_PROFILE_LEAKS;
+    if (p->grown <= 3 * error || p->late.slope < 0.75 * p->early.slope) return HAK_PROFILE_GROWS;
+    if (is_steady(p)) return HAK_PROFILE_LEAKS;
+    return known && p->early.slope >= p->late.slope / 4 && leaves_behind(p) ? HAK_PROFILE_LEAKS
+                                                                           : HAK_PROFILE_GROWS;
+}
+
+/* ---- What is said --------------------------------------------------------------------------------- */
+
+/* Brings an amount, and one beside it, to the largest unit that the first one fills. */
+static const char *to_unit(double *bytes, double *beside)
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    unsigned unit = 0;
+    for (; *bytes >= 1024 && unit < 4; unit++)
+        *bytes /= 1024, *beside /= 1024;
+    return units[unit];
+}
+
+/* The hour means something to people where the windows took some time. */
+static void tell(const hk_profile *k, hak_profile_growth *g, double grown, double hours)
+{
+    double none = 0, low = g->low, high = g->high, low_hour = g->low_an_hour, high_hour = g->high_an_hour;
+    const char *unit = to_unit(&grown, &none), *each = to_unit(&high, &low),
+               *hour = to_unit(&high_hour, &low_hour);
+    char by_clock[64] = "";
+    if (hours * 3600 >= TOLD_SECONDS)
+        snprintf(by_clock, sizeof by_clock, ", %.1f to %.1f %s an hour", low_hour, high_hour, hour);
     snprintf(g->evidence, sizeof g->evidence,
-             "grew by %.0f KiB over %u windows, %.0f to %.0f bytes each; %.0f %% of what was allocated in "
-             "the first half is freed",
-             grown / 1024, g->windows, g->low, g->high, g->freed_share * 100);
+             "grew by %s%.1f %s over %u windows, %.1f to %.1f %s each%s; %s%.0f %% of what lived at the middle "
+             "lives now",
+             k->exact || k->counted ? "" : "about ", grown, unit, g->windows, low, high, each, by_clock,
+             k->counted ? "at most " : "", g->kept_share * 100);
+}
+
+/* The growth from a moment on; false = there is none. */
+static bool examine(const history *h, size_t from, hak_profile_growth *out)
+{
+    part p = part_of(h, from);
+    if (!(p.all.low > 0)) return false;
+    hk_trend by_clock = hk_trend_of(h->hour + from, p.y, p.n);
+    *out = (hak_profile_growth){.size = sizeof *out,
+                                .bytes_a_window = p.all.slope,
+                                .low = p.all.low,
+                                .high = p.all.high,
+                                .bytes_an_hour = by_clock.slope,
+                                .low_an_hour = by_clock.low,
+                                .high_an_hour = by_clock.high,
+                                .windows = h->step * (unsigned)(p.n - 1),
+                                .since_ns = h->at_ns[from],
+                                .trend = judge(h, from, &p)};
+    out->leak = out->trend == HAK_PROFILE_LEAKS;
+    size_t middle = from + p.n / 2;
+    double kept = h->live[middle] > 0 ? h->left[middle] / h->live[middle] : 0;
+    double freed = h->made[middle] > 0 ? 1 - h->left_blocks[middle] / h->made[middle] : 0;
+    out->kept_share = kept < 1 ? kept : 1;
+    out->freed_share = freed > 0 ? freed : 0;
+    return true;
 }
 
 bool hk_profile_growth(hk_profile *k, const hk_stack *s, hak_profile_growth *out)
 {
-    if (!k->marks || s->live_samples == 0) return false;
-    uint32_t last = k->marks->number + 1, first = last >= POINTS_MOST ? last - POINTS_MOST + 1 : 1;
-    size_t n = last - first + 1;
-    if (n < POINTS_LEAST) return false;
-    double y[POINTS_MOST];
-    hk_mark_value from = hk_profile_value(k, s, first), to = hk_profile_value(k, s, last);
-    for (uint32_t i = 0; i < n; i++)
-        y[i] = hk_profile_value(k, s, first + i).live_bytes;
-    *out = (hak_profile_growth){.size = sizeof *out, .stack = s->id, .windows = (unsigned)(n - 1)};
-    slope(y, n, out);
-    if (!(out->low > 0)) return false;
-    const hk_mark *middle = k->marks;
-    while (middle->number > first + n / 2)
-        middle = middle->before;
-    out->freed_share = freed_share(k, s, middle, hk_profile_value(k, s, middle->number).alloc_blocks);
-    double grown = y[n - 1] - y[0];
-    double error = hk_root(to.alloc_var - from.alloc_var + to.freed_var - from.freed_var);
-    /* What fills up and is full then does not grow at the end. */
-    size_t tail = n / 3;
-    bool goes_on = y[n - 1] - y[n - 1 - tail] >= out->bytes_a_window * (double)tail / 2;
-    out->leak = goes_on && grown > 3 * error && out->freed_share <= 0.1;
-    tell(out, grown);
-    return true;
+    history h = {0};
+    if (!k->marks || s->live_samples == 0 || !take_points(k, s, &h)) return false;
+    bool any = false, left = false;
+    for (size_t i = 0; i < 3; i++) {
+        size_t from = (h.n - 1) * i / 4;
+        while (from + POINTS_LEAST < h.n && h.live[from + 1] == h.live[from])
+            from++;
+        if (h.n - from < POINTS_LEAST) break;
+        hak_profile_growth g;
+        if (h.live[h.n - 1] <= h.live[from] ||
+            !(hk_trend_of(h.window + from, h.live + from, h.n - from).low > 0)) continue;
+        if (!left) take_left(k, s, &h);
+        left = true;
+        if (!examine(&h, from, &g) || (any && !g.leak)) continue;
+        any = true;
+        *out = g;
+        out->stack = s->id;
+        tell(k, out, h.live[h.n - 1] - h.live[from], h.hour[h.n - 1] - h.hour[from]);
+        if (g.leak) break;
+    }
+    return any;
 }

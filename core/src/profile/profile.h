@@ -23,8 +23,8 @@ typedef struct hk_stack {
     double grown_blocks, grown_bytes;
     uint64_t samples, live_samples, peak_seen;
     size_t largest;
-    double age_sum, old_blocks; /* of live blocks, while the profile is visited */
-    union {                     /* blocks that died, by log2 of their life */
+    double age_sum, old_blocks, pinned; /* of live blocks, while the profile is visited */
+    union {                             /* blocks that died, by log2 of their life */
         float weight[HAK_PROFILE_LIFETIMES];
         uint32_t count[HAK_PROFILE_LIFETIMES]; /* exact */
         hak_profile_counts counts;             /* counted: what all sums above are made of at a look */
@@ -50,6 +50,7 @@ typedef struct hk_mark_value {
 typedef struct hk_mark {
     struct hk_mark *before;
     uint64_t at_ns;
+    uint64_t born_ns; /* a block of before was born by then, all others later */
     size_t live_bytes, committed_bytes, resident_bytes;
     uint32_t number, stacks; /* of `values`, by id */
     char name[48];
@@ -184,9 +185,11 @@ void hk_profile_grown(hk_profile *k, const void *p, size_t n);
 
 /* Begins a window with the bytes of `now`; its number, or 0 = no room. */
 uint32_t hk_profile_mark(hk_profile *k, const char *name, const hak_profile_window *now);
+/* A stack at the mark. */
+hk_mark_value hk_profile_value_at(const hk_mark *m, const hk_stack *s);
 /* A stack at the beginning of window `number`: 0 is the start, above the last one is now. */
 hk_mark_value hk_profile_value(const hk_profile *k, const hk_stack *s, uint32_t number);
-/* How the stack grew over the last windows. false = not, or they are too few. */
+/* How the stack grew over the windows. false = not, or they are too few. */
 bool hk_profile_growth(hk_profile *k, const hk_stack *s, hak_profile_growth *out);
 
 #endif

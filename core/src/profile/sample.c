@@ -9,11 +9,15 @@ uint64_t hk_profile_clock(const hk_profile *k)
     return k->ctx->space->os.clock(k->ctx->space->os.user);
 }
 
-/* Exact profiles have too many events for a look each. */
+/* Exact profiles have too many events for a look each. A window begins a nanosecond after its mark
+ * (hk_profile_mark), so that the clock of the space may be behind. */
 uint64_t hk_profile_now(hk_profile *k)
 {
     enum { EXACT_EVENTS = 64 };
-    if (!k->exact || k->ticks == 0) k->now_ns = hk_profile_clock(k);
+    if (!k->exact || k->ticks == 0) {
+        uint64_t now = hk_profile_clock(k);
+        if (now > k->now_ns) k->now_ns = now;
+    }
     k->ticks = (uint8_t)((k->ticks + 1) % EXACT_EVENTS);
     return k->now_ns;
 }
@@ -184,6 +188,7 @@ static bool resize(hk_profile *k, const void *p, void *q, size_t n)
     size_t before = block->size;
     if (thinned(k, block, n)) {
         count_live(k, s, old, -1);
+        s->freed_var += old.var;
         settle_live(s);
         hk_profile_sample_drop(k, link);
         return true;

@@ -18,6 +18,8 @@ uint32_t hk_profile_mark(hk_profile *k, const char *name, const hak_profile_wind
         memset(m, 0, sizeof *m);
         m->before = k->marks;
         m->at_ns = hk_profile_clock(k);
+        m->born_ns = k->now_ns > m->at_ns ? k->now_ns : m->at_ns;
+        k->now_ns = m->born_ns + 1;
         m->live_bytes = now->live_bytes;
         m->committed_bytes = now->committed_bytes;
         m->resident_bytes = now->resident_bytes;
@@ -36,11 +38,16 @@ uint32_t hk_profile_mark(hk_profile *k, const char *name, const hak_profile_wind
     return number;
 }
 
+hk_mark_value hk_profile_value_at(const hk_mark *m, const hk_stack *s)
+{
+    return s->id <= m->stacks ? m->values[s->id - 1] : (hk_mark_value){0};
+}
+
 hk_mark_value hk_profile_value(const hk_profile *k, const hk_stack *s, uint32_t number)
 {
     const hk_mark *m = k->marks;
     if (!m || number > m->number) return number ? value_now(s) : (hk_mark_value){0};
     while (m && m->number != number)
         m = m->before;
-    return m && s->id <= m->stacks ? m->values[s->id - 1] : (hk_mark_value){0};
+    return m ? hk_profile_value_at(m, s) : (hk_mark_value){0};
 }

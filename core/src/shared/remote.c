@@ -476,3 +476,12 @@ void hk_free_from_heap(hak_ctx *ctx, void *p, size_t n, uint32_t kind)
     }
     free_elsewhere(ctx, p, n);
 }
+
+void hk_free_packed_here(hak_ctx *heap, void *p)
+{
+    hk_heap_enter(heap);
+    bool packed = hk_kind_in_window(heap, p) == HK_KIND_PACKED;
+    if (HK_LIKELY(packed)) hk_packed_free(heap, p);
+    hk_heap_unlock(heap);
+    if (HK_UNLIKELY(!packed)) free_elsewhere(heap, p, HAK_NONE);
+}

@@ -43,6 +43,8 @@ HK_INLINE bool hk_batch_sound(const hk_batch *b)
 /* A free that the fast path of the calling thread's heap could not do; NULL too. n: the size that a sized
  * free told, or HAK_NONE. kind: hk_kind_in_window(heap, p). */
 void hk_free_from_heap(hak_ctx *heap, void *p, size_t n, uint32_t kind);
+/* The same for a block in a packed unit of the heap's own window, if the heap checks nothing. */
+void hk_free_packed_here(hak_ctx *heap, void *p);
 /* The magazine of the calling thread's heap had no room for p. */
 HK_NOINLINE void hk_heap_overflow(hak_ctx *heap, hk_bin *bin, void *p);
 /* Under the blocking lock of whichever heap owns p. mine: the calling thread's, or NULL. n: the size told. */

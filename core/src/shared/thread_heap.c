@@ -350,6 +350,7 @@ void hk_shared_make(hak_ctx *shared, const hak_options *options)
     shared->heaps = heaps;
     shared->role = HK_SHARED;
     if (!(shared->checked & HK_CHECKED)) hk_bins_widen(shared);
+    hk_packed_quicken(shared);
     shared->units = 0; /* nothing goes through its own magazines */
 }
 

@@ -284,11 +284,12 @@ void hk_space_decommit(hak_space *s, void *p, size_t n);
 void hk_space_numbers_begin(hak_space *s, const hak_tuning *t, uint32_t said, const hak_policy *policy);
 /* Those of the numbers that spaces read; the others are left alone. */
 void hk_space_numbers(hak_space *s, hak_tuning *t);
-/* Whether new memory of a context with so much committed should be huge pages; advises them. */
+/* Whether new memory of a context with so much committed should be huge pages. */
 HK_INLINE bool hk_space_wants_huge(const hak_space *s, size_t committed)
 {
     return s->os.huge && committed >= hk_get(&s->huge_from);
 }
+/* Advises huge pages. */
 void hk_space_huge(hak_space *s, void *p, size_t n);
 /* HK_WANT_DIRTY: units that are resident rather than others; HK_WANT_CLEAN: rather ones that are not. */
 typedef enum hk_want { HK_WANT_ANY, HK_WANT_DIRTY, HK_WANT_CLEAN } hk_want;

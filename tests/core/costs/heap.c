@@ -55,6 +55,18 @@ void stats(size_t i)
     sink += (size_t)hak_ctx_stats(ctx, &s);
 }
 
+static void classes_stats(size_t i)
+{
+    (void)i;
+    hak_class_info info[4];
+    sink += (size_t)hak_classes_stats(ctx, info, 4);
+}
+
+static void pins(size_t i)
+{
+    sink += hak_block_pins(ctx, blocks[i * 7 % count]);
+}
+
 static void labels_stats(size_t i)
 {
     (void)i;
@@ -229,6 +241,8 @@ void measure_heap(size_t n, bool retired)
         measure("space_free", n, 100, space_free);
         measure("labels_stats", n, 4, labels_stats);
         measure("label_stats", n, 4, label_stats);
+        measure("classes_stats", n, 4, classes_stats);
+        measure("block_pins", n, 1000, pins);
         measure("visit", n, 4, visit);
         measure("check", n, 1, check);
         measure("flush", n, 1, flush);

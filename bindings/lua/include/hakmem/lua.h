@@ -196,11 +196,11 @@ HAK_API int hak_lua_profile_frame(lua_State *L, uintptr_t number, hak_lua_frame 
 HAK_API int hak_lua_report_json(lua_State *L, FILE *out);
 
 /* From now on `hakmem attach PID` shows the state while it runs: a thread serves a socket of the owner's,
- * "on" = the place where the command looks, else its path with %p for the process. The state's own thread
- * writes the report, the next time that it asks for memory or frees some; a state that does neither for 2
- * seconds does not answer (one in a shared context always does), nor does one whose allocator the host has
- * wrapped, nor a forked child. One state in a process, once. 0 = ok; -1 = error says why, in a line. Cost: none
- * until somebody looks. On platforms other than x86-64 Linux it is to be stopped before a host wraps the
+ * "on" = the place where the command looks, else a path with a slash, in which %p is the process. The state's
+ * own thread writes the report, the next time that it asks for memory or frees some; a state that does neither
+ * for 2 seconds does not answer (one in a shared context always does), nor does one whose allocator the host
+ * has wrapped, nor a forked child. One state in a process, once. 0 = ok; -1 = error says why, in a line. Cost:
+ * none until somebody looks. On platforms other than x86-64 Linux it is to be stopped before a host wraps the
  * allocator (lua_setallocf). */
 HAK_API int hak_lua_live_start(lua_State *L, const char *place, char *error, size_t error_size);
 /* To be called before the state is closed, on its thread, whatever allocator it has. No effect if the state

@@ -70,10 +70,16 @@ static bool copy_marks(hkl_copy *c, const hak_ctx *ctx)
     return true;
 }
 
+/* Leaks first, what fills last. */
+static int urgency(const hak_profile_growth *g)
+{
+    return g->leak ? 2 : g->trend != HAK_PROFILE_FILLS;
+}
+
 static int leaks_first(const void *a, const void *b)
 {
     const hak_profile_growth *x = a, *y = b;
-    if (x->leak != y->leak) return x->leak ? -1 : 1;
+    if (urgency(x) != urgency(y)) return urgency(y) - urgency(x);
     return (x->bytes_a_window < y->bytes_a_window) - (x->bytes_a_window > y->bytes_a_window);
 }
 

@@ -70,9 +70,11 @@ int hkl_report_json(lua_State *L, hkc_json *w)
     const hkl_state *st = hkl_state_of(L);
     namer n = {.frames = st && st->profile ? st->profile->frames : NULL};
     const bool luajit = hkl_thread_luajit();
-    hkc_report_process process = {.runtime = luajit ? "luajit" : "lua",
-                                  .version = luajit ? "2.1" : &LUA_RELEASE[4]};
+    hkc_parts *parts = hkc_parts_of(0, &ctx, 1);
+    hkc_report_process process = {
+        .runtime = luajit ? "luajit" : "lua", .version = luajit ? "2.1" : &LUA_RELEASE[4], .parts = parts};
     hkc_report_json_begin(w, &process);
+    hkc_parts_close(parts);
     hkc_report_json_context(w, NULL, ctx);
     hkc_profile_json(w, ctx, name_frame, &n);
     hkc_json_end(w);

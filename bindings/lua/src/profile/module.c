@@ -303,16 +303,21 @@ static void push_marks(lua_State *L, const hkl_copy *copy, uint64_t started_ns)
 /* What grew over the windows; the stack of each is the one in the table at `stacks`. */
 static void push_verdicts(lua_State *L, int stacks, const hkl_copy *copy)
 {
+    static const char *const trends[] = {"growth", "leak", "filling"};
     lua_createtable(L, (int)copy->grown_count, 0);
     for (size_t i = 0; i < copy->grown_count; i++) {
         const hak_profile_growth *g = &copy->grown[i];
-        lua_createtable(L, 0, 8);
-        set_text(L, "kind", g->leak ? "leak" : "growth");
+        lua_createtable(L, 0, 12);
+        set_text(L, "kind", trends[g->trend]);
         set_text(L, "evidence", g->evidence);
         set_number(L, "bytes_a_window", g->bytes_a_window);
         set_number(L, "low", g->low);
         set_number(L, "high", g->high);
+        set_number(L, "bytes_an_hour", g->bytes_an_hour);
+        set_number(L, "low_an_hour", g->low_an_hour);
+        set_number(L, "high_an_hour", g->high_an_hour);
         set_number(L, "freed_share", g->freed_share);
+        set_number(L, "kept_share", g->kept_share);
         set_count(L, "windows", g->windows);
         for (size_t n = 0; n < copy->count; n++) {
             if (copy->stacks[n].id != g->stack) continue;

@@ -75,7 +75,8 @@ typedef struct hak_wasm_limits {
     bool heap_soft;      /* for runtimes that abort when an allocation fails: allocations never fail by
                             heap_bytes, only hak_wasm_admit does */
     size_t linear_bytes; /* sizes of live linear memories, as the guests see them, but at least 64 KiB each,
-                            as each takes a slot; and what hak_wasm_charge adds: tables under wasmtime */
+                            as each takes a slot; images; and what hak_wasm_charge adds: tables and compiled
+                            code under wasmtime */
     size_t instances;    /* admitted and not dismissed (hak_wasm_admit) */
 } hak_wasm_limits;
 
@@ -220,6 +221,7 @@ typedef struct hak_wasm_tenant_info {
     uint64_t heap_failures;           /* blocks refused */
     uint64_t linear_refused;          /* memories and growths refused by this tenant's limit */
     uint64_t instances_refused;       /* admissions refused by this tenant's limits */
+    size_t image_bytes;               /* of linear_bytes, what images take; without children */
 } hak_wasm_tenant_info;
 /* 0 = ok; -1 = size is not set. Cost: a pass over the tenant's heap. */
 HAK_API int hak_wasm_tenant_stats(hak_wasm_tenant *tenant, hak_wasm_tenant_info *info);
@@ -227,6 +229,61 @@ HAK_API int hak_wasm_tenant_stats(hak_wasm_tenant *tenant, hak_wasm_tenant_info 
  * the page tables of its memories, while none of them is made or freed; in compare mode the sizes are
  * returned instead. */
 HAK_API size_t hak_wasm_tenant_resident(hak_wasm_tenant *tenant);
+
+/* ---- Modules ------------------------------------------------------------------------------------- */
+
+/* What a module may have at most; 0 = no limit, HAK_NONE = none at all. A module is parsed, and under
+ * wasmtime compiled, before any other limit meets what it says. Compilers need memory and time for each of
+ * these, and for functions more than in proportion to their size: under wasmtime 7 KB with 1,000 loops within
+ * one another are compiled for minutes. Numbers to begin with, and what they come to: docs/guide/wasm.md. */
+typedef struct hak_wasm_module_limits {
+    size_t size;       /* sizeof(hak_wasm_module_limits), by HAK_WASM_MODULE_LIMITS_INIT */
+    size_t bytes;      /* of the whole binary */
+    size_t types;      /* types */
+    size_t arity;      /* parameters and results of one type together, or fields of a struct */
+    size_t imports;    /* of all kinds */
+    size_t functions;  /* that it defines */
+    size_t globals;    /* that it defines */
+    size_t exports;    /* of all kinds */
+    size_t segments;   /* of data and of elements */
+    size_t locals;     /* of one function, without parameters */
+    size_t body_bytes; /* of one function */
+    /* For these all code is read: */
+    size_t blocks; /* of one function, that have a type of the module's: parameters, or several results */
+    size_t depth;  /* loops within one another */
+    size_t ranges; /* instructions that take longer the larger a range is: memory.fill, memory.copy and
+                      memory.init, and those of tables; see hak_wasm_tenant_steps */
+} hak_wasm_module_limits;
+#define HAK_WASM_MODULE_LIMITS_INIT                                                                          \
+    {                                                                                                        \
+        sizeof(hak_wasm_module_limits), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                \
+    }
+
+/* For modules that are loaded for the tenant or for children of it from now on, by hak_wasmtime_module_new
+ * and hak_wasm_wamr_load. limits NULL = none. 0 = ok; -1 = size is not set, or more is set than is known. */
+HAK_API int hak_wasm_tenant_modules(hak_wasm_tenant *tenant, const hak_wasm_module_limits *limits);
+/* Whether a module keeps to what the tenant and its parents allow: for hosts that load modules by themselves.
+ * 0 = ok; -1 with a text in `error`, which names the number and the limit: over a limit, or a binary that
+ * cannot be read where there is any limit. What is no module of version 1, machine code say, has bytes alone;
+ * whether the runtime takes such a thing is the runtime's to say. Cost: a pass over the binary, which skips
+ * code; none without limits. */
+HAK_API int hak_wasm_module_check(const hak_wasm_tenant *tenant, const void *bytes, size_t size, char *error,
+                                  size_t error_size);
+
+/* ---- Processor time ------------------------------------------------------------------------------ */
+
+/* Steps that each call of a guest of the tenant, or of a child of it, may take; 0 = no limit. Then the guest
+ * traps; the instance can be reset like after any trap. What is a step is the runtime's to say, and so is
+ * what does not count: wasmtime  a unit of fuel, nearly an instruction (wasmtime_config_consume_fuel_set)
+ *   WAMR      an instruction of the interpreter; WAMR has to be built for that (hakmem/wasm_wamr.h)
+ *   wasm2c    a call of a function or a turn of a loop; the guest's C has to be made for that
+ *             (hakmem/wasm_wasm2c.h)
+ * Functions that run while an instance is made have as many, each. Where the limit cannot hold, instances and
+ * calls are refused; but nobody can ask a guest of wasm2c whether it counts. Time in functions of the host
+ * does not count, nor does waiting there. */
+HAK_API void hak_wasm_tenant_steps(hak_wasm_tenant *tenant, uint64_t most);
+/* The smallest of the tenant's limit and those of its parents; 0 = none has one. */
+HAK_API uint64_t hak_wasm_step_limit(const hak_wasm_tenant *tenant);
 
 /* ---- Scopes -------------------------------------------------------------------------------------- */
 
@@ -280,8 +337,10 @@ HAK_API bool hak_wasm_is_memory(const hak_wasm_host *host, const void *p);
 /* ---- Images -------------------------------------------------------------------------------------- */
 
 /* What the memory holds now. The memory is attached to the image: its pages are the image's own until they
- * are written to, so that a reset finds these. The image belongs to the host and outlives the memory.
- * NULL = no memory, or not a memory. Cost: a copy of the pages that are not zero. */
+ * are written to, so that a reset finds these. The image belongs to the host and outlives the memory. The
+ * current tenant (as hak_wasm_alloc) is charged once with the pages that are not zero and one more, as linear
+ * bytes, until the image is dropped and no memory is attached to it: whoever may use it, and also where that
+ * tenant is closed before. NULL = no memory, over a limit, or not a memory. Cost: a copy of those pages. */
 HAK_API hak_wasm_image *hak_wasm_image_take(hak_wasm_host *host, void *memory);
 /* When nobody uses it for new memories or resets any more. Memories attached to it live on. NULL is fine. */
 HAK_API void hak_wasm_image_drop(hak_wasm_image *image);

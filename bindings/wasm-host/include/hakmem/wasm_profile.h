@@ -48,15 +48,16 @@ HAK_API int hak_wasm_report_json(hak_wasm_tenant *tenant, FILE *out);
 /* A report that somebody asked for, while hak_wasm_tenants_fn runs. */
 typedef struct hak_wasm_look hak_wasm_look;
 /* Calls hak_wasm_look_at() for each tenant that is to be seen; none of them may be closed meanwhile. On a
- * thread of the library, which holds no lock. */
+ * thread of the library, which holds no lock. Called twice for a report: where the memory is, and what it is
+ * for. */
 typedef void hak_wasm_tenants_fn(void *user, hak_wasm_look *look);
 /* Adds a tenant to the report: its context, labels, and profiles if it has any. What waits for the tenant's
  * lock waits while they are written to memory. Cost: that of hak_wasm_report_json() without `out`. */
 HAK_API void hak_wasm_look_at(hak_wasm_look *look, hak_wasm_tenant *tenant);
 /* `hakmem attach PID` and `hakmem top PID` may look at this process from now on: a socket of its user's, mode
- * 0600, at which no other user but root gets anything; one thread. place: "on", or the socket's path, %p in
- * it is the process. Once in a process, also after a stop; a forked child is another one. 0 = ok; -1 = error,
- * which has room for error_size bytes, says why in a line. Cost: a thread that sleeps until somebody looks.
+ * 0600, at which no other user but root gets anything; one thread. place: "on", or a path with a slash, in
+ * which %p is the process. Once in a process, also after a stop; a forked child is another one. 0 = ok; -1 =
+ * error, which has room for error_size bytes, says why in a line. Cost: a thread that sleeps until somebody looks.
  */
 HAK_API int hak_wasm_live_start(const char *place, hak_wasm_tenants_fn *tenants, void *user, char *error,
                                 size_t error_size);

@@ -51,6 +51,13 @@ HAK_API void hak_wasm_wamr_args(hak_wasm_host *host, RuntimeInitArgs *args);
 HAK_API wasm_module_t hak_wasm_wamr_load(hak_wasm_tenant *tenant, uint8_t *bytes, uint32_t size, char *error,
                                          uint32_t error_size);
 
+/* Limits on steps (hak_wasm_tenant_steps) need WAMR_BUILD_INSTRUCTION_METERING=1, which costs the interpreter
+ * a comparison an instruction, and a program that is linked with --wrap=wasm_exec_env_create, as
+ * hakmem_add_wasm_wamr arranges for WAMR as a static library. A step is an instruction; one that fills or
+ * copies a range is one, too, however long: hak_wasm_module_limits.ranges = HAK_NONE keeps guests with such
+ * instructions out. At most 2^31 - 1 for each call, and again for each function that the host calls while the
+ * guest waits for it. Machine code counts none, and is refused under such a limit. */
+
 typedef struct hak_wasm_wamr hak_wasm_wamr;
 /* An instance with an execution environment. NULL with a text in `error` when the tenant may have no more
  * instances, when the module wants 65,536 pages (WAMR asks for 0 bytes then) or more than a slot has, or when
@@ -74,12 +81,13 @@ HAK_API wasm_exec_env_t hak_wasm_wamr_exec_env(hak_wasm_wamr *guest);
 
 typedef struct hak_wasm_wamr_snapshot hak_wasm_wamr_snapshot;
 /* Memory, globals, tables and dropped segments as they are now, their sizes included, also of a memory
- * without a page; the exit code. Serves all guests of the same module and tenant. NULL with the reason, which
- * is static: no memory, or the module has a table or a global of external references, which belong to one
- * instance. Modules with several memories, shared ones, or vectors are not loaded by this build of WAMR.
- * Memories and tables that a module imports are each instance's own in WAMR, and restored as well.
- * If the guest has opened, closed or renumbered file descriptors, the snapshot serves this instance alone,
- * and what is open stays open in the host until it is dropped. */
+ * without a page; the exit code. Serves all guests of the same module and tenant, which is charged for its
+ * image (hak_wasm_image_take). NULL with the reason, which is static: no memory, over a limit, or the module
+ * has a table or a global of external references, which belong to one instance. Modules with several
+ * memories, shared ones, or vectors are not loaded by this build of WAMR. Memories and tables that a module
+ * imports are each instance's own in WAMR, and restored as well. If the guest has opened, closed or
+ * renumbered file descriptors, the snapshot serves this instance alone, and what is open stays open in the
+ * host until it is dropped. */
 HAK_API hak_wasm_wamr_snapshot *hak_wasm_wamr_take(hak_wasm_wamr *guest, const char **why);
 /* Before the tenant is closed, and before wasm_runtime_destroy. NULL is fine. */
 HAK_API void hak_wasm_wamr_drop(hak_wasm_wamr_snapshot *snapshot);

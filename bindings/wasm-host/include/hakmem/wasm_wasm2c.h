@@ -42,11 +42,21 @@ extern "C" {
  * Under a tenant of another host, which has none of these, such a guest gets no memory: it traps. */
 HAK_API int hak_wasm_wasm2c_use(hak_wasm_host *host, bool signals);
 
+/* From now on the guests of this thread have as many steps as the current tenant allows a call
+ * (hak_wasm_tenant_steps), or as they like: before each call of a guest, and before an instance is made,
+ * whose start function takes steps. A step is a call of a function, a turn of a loop, or 64 bytes or elements
+ * that an instruction fills or copies; functions of the host count none. Only guests whose C went through
+ * hakmem_wasm2c_steps of the CMake package count: others know no limit, and cannot be ended. At the end it
+ * traps (WASM_RT_TRAP_EXHAUSTION). Cost: nothing much; each step costs a subtraction and a branch. */
+HAK_API void hak_wasm_wasm2c_steps(void);
+/* Whether a guest of this thread has trapped because it had no steps left, since hak_wasm_wasm2c_steps. */
+HAK_API bool hak_wasm_wasm2c_spent(void);
+
 typedef struct hak_wasm_wasm2c_snapshot hak_wasm_wasm2c_snapshot;
 /* The instance as it is now: its struct, which holds globals and the marks of dropped segments, and the
  * memories and tables that are members of it. `size` is that of the struct. For this instance only, as
- * tables and the struct hold its address. The current tenant pays for all but the images, which are
- * those of the memories' hosts. NULL with the reason, which is static: no memory, or the instance
+ * tables and the struct hold its address. The current tenant pays for all, but for memories of another
+ * host that host's own. NULL with the reason, which is static: no memory, over a limit, or the instance
  * imports a memory or a table, which another's reset would have to restore. Globals, functions and
  * whatever else it imports stay as they are. Cost: that of hak_wasm_image_take, a copy of struct and
  * tables, and a pass over all memories and tables of the process. */

@@ -40,9 +40,12 @@
  *   table. Without such a limit tables are charged with the size that they begin with, and grow without
  *   end.
  *   So are an instance's globals (16 bytes each), imports, and functions that exports, elements or globals
- *   refer to (32 bytes each), beyond 32 KiB; and an instance without a memory is charged with 64 KiB at
- * least. Compiled code is in wasmtime's own heap: counted with hak_wasmtime_hook_heap, and bounded by the
- * size of the module.
+ *   refer to (32 bytes each), beyond 32 KiB; an instance without a memory is charged with 64 KiB at least.
+ *   A module's compiled code is charged by its size to the tenant that the module is loaded for, and what
+ *   wasmtime keeps of the module besides by its numbers of types, functions, exports and others, until the
+ *   module is deleted. So are images. What compiling takes meanwhile is in wasmtime's own heap, counted with
+ *   hak_wasmtime_hook_heap, and can be a thousand times the size of the binary and more: set limits on
+ *   modules (hak_wasm_tenant_modules), and compile away from requests: docs/guide/wasm-limits.md.
  *
  * STABILITY  Experimental: wasmtime's interface decides what it can do.
  *
@@ -82,9 +85,11 @@ typedef struct hak_wasmtime_image hak_wasmtime_image;
 HAK_API wasm_engine_t *hak_wasmtime_engine_new(hak_wasm_host *host, wasm_config_t *config,
                                                wasmtime_error_t **error);
 
-/* Compiles, under the label "load" of the tenant, and resolves the imports. The linker is only used during
- * the call; what it defines must not belong to a store. NULL with an error, also where the module defines
- * more than HAK_WASMTIME_MEMORIES memories. */
+/* Compiles, under the label "load" of the tenant, which is charged, and resolves the imports. The linker is
+ * only used during the call; what it defines must not belong to a store. NULL with an error, also where the
+ * module is over the tenant's limits on modules (hak_wasm_tenant_modules), its code over that on linear
+ * bytes, or defines more than HAK_WASMTIME_MEMORIES memories. Delete it before the tenant is closed, or close
+ * the tenant with HAK_WASM_RETIRE. */
 HAK_API hak_wasmtime_module *hak_wasmtime_module_new(hak_wasm_tenant *tenant, wasm_engine_t *engine,
                                                      const wasmtime_linker_t *linker, const uint8_t *bytes,
                                                      size_t size, wasmtime_error_t **error);
@@ -111,13 +116,15 @@ HAK_API void hak_wasmtime_instance_close(hak_wasmtime_instance *instance);
 HAK_API wasmtime_context_t *hak_wasmtime_instance_context(hak_wasmtime_instance *instance);
 HAK_API wasmtime_instance_t *hak_wasmtime_instance_get(hak_wasmtime_instance *instance);
 
-/* wasmtime_func_call with the tenant entered. */
+/* wasmtime_func_call with the tenant entered, and with as much fuel as the tenant has steps
+ * (hak_wasm_tenant_steps), if that is limited: an error where the engine's configuration has no fuel. */
 HAK_API wasmtime_error_t *hak_wasmtime_call(hak_wasmtime_instance *instance, const wasmtime_func_t *function,
                                             const wasmtime_val_t *arguments, size_t argument_count,
                                             wasmtime_val_t *results, size_t result_count, wasm_trap_t **trap);
 
-/* The state now, for this instance and all others of its module. NULL with the reason, which is static: that
- * of hak_wasmtime_module_refused, or no memory. */
+/* The state now, for this instance and all others of its module, of other tenants too. The tenant of this
+ * instance is charged for the image (hak_wasm_image_take). NULL with the reason, which is static: that of
+ * hak_wasmtime_module_refused, no memory, or over a limit. */
 HAK_API hak_wasmtime_image *hak_wasmtime_image_take(hak_wasmtime_instance *instance, const char **why);
 /* NULL is fine. No instance may be reset to it afterwards. */
 HAK_API void hak_wasmtime_image_drop(hak_wasmtime_image *image);

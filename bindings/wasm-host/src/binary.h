@@ -1,6 +1,6 @@
 /* Reading a module's binary: numbers, limits, single instructions. */
-#ifndef HKW_WASMTIME_BINARY_H
-#define HKW_WASMTIME_BINARY_H
+#ifndef HKW_BINARY_H
+#define HKW_BINARY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,0 +1,203 @@
+// The mappings of a process taken apart: of a text that is given, and of this process.
+
+extern "C" {
+#include "common/parts.h"
+}
+
+#include "catch.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <pthread.h>
+#include <string>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <vector>
+
+static std::string mapping(const std::string &head, size_t rss, size_t own, const char *flags = "rd wr")
+{
+    return head + "\nSize:  4 kB\nRss:  " + std::to_string(rss) +
+           " kB\nPss:  1 kB\nAnonymous:  " + std::to_string(own) + " kB\nVmFlags: " + flags + " \n";
+}
+
+static hkc_smaps read_text(const std::string &text)
+{
+    char name[] = "/tmp/hakmem-smaps-XXXXXX";
+    const int fd = mkstemp(name);
+    REQUIRE(fd >= 0);
+    unlink(name);
+    REQUIRE(write(fd, text.data(), text.size()) == (ssize_t)text.size());
+    REQUIRE(lseek(fd, 0, SEEK_SET) == 0);
+    hkc_smaps maps = {};
+    REQUIRE(hkc_smaps_read_fd(&maps, fd));
+    close(fd);
+    return maps;
+}
+
+TEST_CASE("kinds of mappings, by their names and by what lies beside them")
+{
+    const std::string anonymous = " 00000000 00:00 0 ";
+    hkc_smaps maps = read_text(
+        mapping("55550000-55551000 r-xp 00000000 fe:00 7                 /usr/bin/a b (deleted)", 4, 0) +
+        mapping("55551000-55552000 rw-p 00001000 fe:00 7                 /usr/bin/a b (deleted)", 4, 4) +
+        mapping("55552000-55554000 rw-p" + anonymous, 8, 8) + // its zeroed data
+        mapping("66660000-66680000 rw-p" + anonymous + "                 [heap]", 100, 100) +
+        mapping("7f0000000000-7f0000021000 rw-p" + anonymous, 64, 64) + // an arena of glibc
+        mapping("7f0000021000-7f0004000000 ---p" + anonymous, 0, 0) +
+        mapping("7f1000000000-7f1000001000 ---p" + anonymous, 0, 0) + // a guard, and a stack
+        mapping("7f1000001000-7f1000801000 rw-p" + anonymous, 20, 20) +
+        mapping("7f2000000000-7f2000100000 rw-p" + anonymous, 40, 40, "rd wr nh") +
+        mapping("7f3000000000-7f3000100000 rw-p" + anonymous, 500, 500) +
+        mapping("7f3100000000-7f3100100000 rwxp" + anonymous, 12, 12) +
+        mapping("7f3200000000-7f3200100000 rw-s 00000000 00:01 5        /memfd:x (deleted)", 16, 0) +
+        mapping("7f3300000000-7f3300100000 rw-p" + anonymous + "        [anon:pool of x]", 24, 24) +
+        mapping("7ffd00000000-7ffd00021000 rw-p" + anonymous + "        [stack]", 28, 28) +
+        mapping("7ffd10000000-7ffd10002000 r-xp" + anonymous + "        [vdso]", 4, 0));
+    const std::vector<hkc_mapping_kind> expected = {
+        HKC_MAPPING_FILE,   HKC_MAPPING_FILE,       HKC_MAPPING_FILE,      HKC_MAPPING_MALLOC,
+        HKC_MAPPING_MALLOC, HKC_MAPPING_ANONYMOUS,  HKC_MAPPING_ANONYMOUS, HKC_MAPPING_STACK,
+        HKC_MAPPING_STACK,  HKC_MAPPING_ANONYMOUS,  HKC_MAPPING_CODE,      HKC_MAPPING_SHARED,
+        HKC_MAPPING_NAMED,  HKC_MAPPING_MAIN_STACK, HKC_MAPPING_SYSTEM};
+    REQUIRE(maps.count == expected.size());
+    for (size_t i = 0; i < maps.count; i++) {
+        INFO(i);
+        CHECK(maps.at[i].kind == expected[i]);
+    }
+    CHECK(maps.at[0].start == 0x55550000);
+    CHECK(maps.at[0].end == 0x55551000);
+    CHECK(maps.at[3].resident == 100 << 10);
+    CHECK(maps.at[1].own == 4 << 10);
+    CHECK(std::string(maps.names[maps.at[2].name]) == "a b");
+    CHECK(maps.at[0].name == maps.at[2].name);
+    CHECK(std::string(maps.names[maps.at[12].name]) == "pool of x");
+    hkc_smaps_close(&maps);
+}
+
+TEST_CASE("what is no text of mappings has none, and long lines are no fault")
+{
+    hkc_smaps maps = {};
+    const int fd = memfd_create("empty", 0);
+    CHECK_FALSE(hkc_smaps_read_fd(&maps, fd));
+    close(fd);
+    CHECK_FALSE(hkc_smaps_read(&maps, -5));
+    CHECK(hkc_parts_begin(-5) == nullptr);
+    maps = read_text(
+        mapping("7f0000000000-7f0000001000 rw-p 00000000 00:00 0 /" + std::string(9000, 'x'), 4, 4) +
+        mapping("7f0000001000-7f0000002000 rw-p 00000000 00:00 0 /y", 8, 8));
+    REQUIRE(maps.count >= 1);
+    CHECK(maps.at[maps.count - 1].resident == 8 << 10);
+    hkc_smaps_close(&maps);
+}
+
+static size_t resident()
+{
+    std::ifstream in("/proc/self/statm");
+    size_t size = 0, pages = 0;
+    in >> size >> pages;
+    return pages * (size_t)getpagesize();
+}
+
+struct taken {
+    hkc_parts *parts;
+    explicit taken(std::vector<hak_ctx *> contexts) : parts(hkc_parts_of(0, contexts.data(), contexts.size()))
+    {
+        REQUIRE(parts);
+    }
+    taken(const taken &) = delete;
+    taken &operator=(const taken &) = delete;
+    ~taken()
+    {
+        hkc_parts_close(parts);
+    }
+    size_t of(const std::string &kind, const std::string &name = "") const
+    {
+        size_t sum = 0;
+        for (size_t i = 0; i < parts->count; i++)
+            if (parts->part[i].kind == kind && (name.empty() || parts->part[i].name == name))
+                sum += parts->part[i].bytes;
+        return sum;
+    }
+};
+
+static void check_sum(const taken &t)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < t.parts->count; i++) {
+        CHECK(t.parts->part[i].bytes > 0);
+        CHECK(t.parts->part[i].name[0] != 0);
+        CHECK(t.parts->part[i].hint[0] != 0);
+        sum += t.parts->part[i].bytes;
+    }
+    CHECK(sum == t.parts->sum);
+    CHECK(std::abs((double)sum - (double)resident()) < 0.02 * (double)resident());
+}
+
+TEST_CASE("the parts of this process sum up to its resident memory")
+{
+    enum { BYTES = 24 << 20 };
+    hak_ctx *ctx = hak_ctx_new(nullptr, nullptr);
+    const hak_label label = hak_label_define(ctx, "rows");
+    std::vector<void *> blocks;
+    for (size_t n = 0; n < BYTES; n += 1000) {
+        void *p = hak_alloc_cs(ctx, 1000, label, 0);
+        memset(p, 1, 1000);
+        blocks.push_back(p);
+    }
+    const size_t others = 32 << 20;
+    char *mapped = (char *)mmap(nullptr, others, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(mapped, 1, others);
+    {
+        taken t({ctx});
+        check_sum(t);
+        CHECK(t.of("live", "live: rows") >= BYTES);
+        CHECK(t.of("live") < BYTES + BYTES / 32);
+        CHECK(t.of("mapped") >= others);
+        CHECK(t.of("file") > 0);
+        CHECK(t.of("metadata") > 0);
+        CHECK(t.of("between") < 1 << 20);
+    }
+    // One block in 20 stays: what is free beside these cannot go back.
+    for (size_t i = 0; i < blocks.size(); i++)
+        if (i % 20 != 0) hak_free(ctx, blocks[i]);
+    {
+        taken t({ctx});
+        check_sum(t);
+        CHECK(t.of("live") < BYTES / 10);
+        CHECK(t.of("between") > BYTES / 10);
+        CHECK(t.of("between") + t.of("cached") > BYTES / 2);
+    }
+    hak_ctx_trim(ctx);
+    {
+        taken t({ctx});
+        check_sum(t);
+        CHECK(t.of("between") > BYTES / 10);
+        CHECK(t.of("cached") < 1 << 20);
+    }
+    // Of a space that another context uses, the other's memory is named as such.
+    hak_ctx *beside = hak_ctx_new(hak_ctx_space(ctx), nullptr);
+    REQUIRE(hak_ctx_space(beside) == hak_ctx_space(ctx));
+    memset(hak_alloc(beside, 8 << 20), 1, 8 << 20);
+    {
+        taken t({ctx}), both({ctx, beside});
+        check_sum(t);
+        check_sum(both);
+        CHECK(t.of("unnamed") >= 8 << 20);
+        CHECK(both.of("unnamed") < 3 << 20); // a mapping that is shared out by length
+        CHECK(both.of("live") >= t.of("live") + (8 << 20));
+    }
+    hak_ctx_destroy(beside);
+    hak_ctx_destroy(ctx);
+    munmap(mapped, others);
+}
+
+TEST_CASE("memory that nobody touched is in no part")
+{
+    hak_ctx *ctx = hak_ctx_new(nullptr, nullptr);
+    void *p = hak_calloc(ctx, 1, 256 << 20);
+    REQUIRE(p);
+    taken t({ctx});
+    check_sum(t);
+    CHECK(t.of("live") < 64 << 20);
+    hak_ctx_destroy(ctx);
+}

@@ -1,0 +1,295 @@
+// Verdicts on programs that leak, each in a way of its own, and on harmless ones of odd shapes: how many of
+// the leaks are found, and how many of the verdicts are right.
+#include "harmless.h"
+#include "planted.h"
+
+using namespace test;
+
+namespace
+{
+
+// How a set is run. Sizes grow with the distance between samples, as do the leaks that matter.
+struct Setting {
+    const char *name;
+    size_t mean; // 0 = exact
+    double scale;
+    unsigned windows, requests;
+    uint64_t window_ns;
+    double recall, precision; // at least
+};
+
+constexpr uint64_t SECOND = 1000000000;
+const Setting settings[] = {
+    {"exact, 20 minutes", 0, 1, 20, 200, 60 * SECOND, 0.9, 0.95},
+    {"64 KiB, 20 minutes", 64 * KiB, 6, 20, 400, 60 * SECOND, 0.6, 0.9},
+    {"512 KiB, a day", 512 * KiB, 24, 96, 200, 900 * SECOND, 0.6, 0.9},
+};
+
+struct Score {
+    unsigned leaks = 0, found = 0, wrong = 0;
+    double recall() const
+    {
+        return (double)found / leaks;
+    }
+    double precision() const
+    {
+        return (double)found / (found + wrong);
+    }
+};
+
+struct Look {
+    std::map<uint32_t, hak_site> sites;
+    std::vector<hak_profile_growth> all;
+};
+
+Look look(const hak_ctx *ctx)
+{
+    Look l;
+    hak_profile_visit(
+        ctx,
+        [](void *user, const hak_profile_stack *s) {
+            static_cast<Look *>(user)->sites[s->id] = s->site;
+            return true;
+        },
+        &l);
+    hak_profile_grown(
+        ctx,
+        [](void *user, const hak_profile_growth *g) {
+            static_cast<Look *>(user)->all.push_back(*g);
+            return true;
+        },
+        &l);
+    return l;
+}
+
+// Runs a program, and adds what is said of it.
+void run(Score &score, const Shape &shape, const Setting &how, uint64_t seed, bool leaks)
+{
+    TestSpace space([](SpaceOptions &o) { o.reserve = 4 * GiB; });
+    TestCtx ctx(space.space);
+    hak_profile_options options = exact_options(64 * MiB);
+    if (how.mean) {
+        options.mode = HAK_PROFILE_SAMPLED;
+        options.mean = how.mean;
+    }
+    options.seed = seed;
+    REQUIRE(hak_profile_start(ctx, &options) == 0);
+    Simulated s{ctx, space.os, Random(seed), how.scale, how.windows, how.requests};
+    Behaviour others = background(s), own = shape.make(s);
+    for (s.window = 0; s.window < how.windows; s.window++) {
+        if (hak_profile_mark(ctx, "window") <= 0) FAIL("no window");
+        for (s.request = 0; s.request < how.requests; s.request++) {
+            others(s);
+            own(s);
+            space.os.now += how.window_ns / how.requests;
+        }
+    }
+    bool found = false;
+    Look seen = look(ctx);
+    for (const hak_profile_growth &g : seen.all) {
+        const hak_site site = seen.sites[g.stack];
+        const bool right = leaks && (site == PLANTED || site == PLANTED_TOO);
+        if (!g.leak) continue;
+        found = found || right;
+        score.wrong += !right;
+        if (!right) UNSCOPED_INFO("blamed: site " << site << ", " << shape.name << ": " << g.evidence);
+    }
+    score.leaks += leaks;
+    score.found += found;
+    if (leaks && !found) UNSCOPED_INFO("not found: " << shape.name);
+}
+
+// Every second shape is one that the rules were made with. The others were kept back, with other seeds.
+Score run_half(const Setting &how, bool kept_back, unsigned runs, uint64_t first = 0)
+{
+    Score score;
+    for (uint64_t seed = first + (kept_back ? 500000 : 0); runs; runs--, seed += 1000) {
+        size_t i = 0;
+        for (const Shape &shape : planted::shapes)
+            if (i++ % 2 == kept_back) run(score, shape, how, seed + i, true);
+        for (const Shape &shape : harmless::shapes)
+            if (i++ % 2 == kept_back) run(score, shape, how, seed + i, false);
+    }
+    return score;
+}
+
+} // namespace
+
+TEST_CASE("verdicts: most leaks of any kind are found, and hardly anything else is blamed")
+{
+    for (const Setting &how : settings) {
+        const unsigned runs = EFFORT == 1 || how.windows > 20 ? 1 : how.mean ? 2 : 4;
+        Score score = run_half(how, false, runs);
+        const Score kept_back = run_half(how, true, runs);
+        score.leaks += kept_back.leaks;
+        score.found += kept_back.found;
+        score.wrong += kept_back.wrong;
+        CAPTURE(how.name, score.leaks, score.found, score.wrong);
+        CHECK(score.recall() >= how.recall);
+        CHECK(score.precision() >= how.precision);
+        CHECK(kept_back.recall() >= how.recall);
+    }
+}
+
+TEST_CASE("verdicts: the table of docs/measurements/profile.md, with seeds of its own", "[.table]")
+{
+    std::printf("| setting | half | leaks | found | blamed wrongly | recall | precision |\n|---|---|---|---|---|---|---|\n");
+    for (const Setting &how : settings) {
+        for (bool kept_back : {false, true}) {
+            const Score score = run_half(how, kept_back, 10, 9000000);
+            std::printf("| %s | %s | %u | %u | %u | %.2f | %.2f |\n", how.name, kept_back ? "kept back" : "shown",
+                        score.leaks, score.found, score.wrong, score.recall(), score.precision());
+        }
+    }
+}
+
+namespace
+{
+
+// A program of one site: in each of 20 minutes 10 blocks stay, and some live over the mark.
+struct Plain {
+    TestSpace space;
+    TestCtx ctx{space.space};
+    std::vector<void *> over;
+    unsigned windows = 0;
+
+    void start(hak_profile_options options)
+    {
+        REQUIRE(hak_profile_start(ctx, &options) == 0);
+    }
+    void mark()
+    {
+        REQUIRE(hak_profile_mark(ctx, "minute") > 0);
+        windows++;
+    }
+    void keep(hak_site site, size_t count, size_t n)
+    {
+        for (; count; count--)
+            if (!hak_alloc_cs(ctx, n, 0, site)) FAIL("no memory");
+    }
+    void until_next(hak_site site, size_t count, size_t n)
+    {
+        for (void *p : over)
+            hak_free(ctx, p);
+        over.clear();
+        for (; count; count--)
+            over.push_back(hak_alloc_cs(ctx, n, 0, site));
+    }
+    const hak_profile_growth only(hak_site site)
+    {
+        Look seen = look(ctx);
+        REQUIRE(seen.all.size() == 1);
+        REQUIRE(seen.sites[seen.all[0].stack] == site);
+        return seen.all[0];
+    }
+};
+
+} // namespace
+
+TEST_CASE("verdicts: the sentence says what is so")
+{
+    const bool moves = GENERATE(true, false);
+    Plain p;
+    p.start(exact_options());
+    p.space.os.now = 5 * SECOND;
+    for (unsigned w = 0; w < 20; w++) {
+        p.mark();
+        p.keep(7, 10, 1024);
+        p.until_next(7, 5, 1024);
+        if (moves) p.space.os.now += 60 * SECOND;
+    }
+    // At the middle, the 11th mark, 100 blocks were kept, and 5 lived until the next.
+    const hak_profile_growth g = p.only(7);
+    CHECK(g.leak);
+    CHECK(g.trend == HAK_PROFILE_LEAKS);
+    CHECK(g.windows == 20);
+    CHECK(g.bytes_a_window == 10240);
+    CHECK(g.kept_share == Approx(100.0 / 105));
+    CHECK(g.freed_share == Approx(50.0 / 150));
+    CHECK(g.bytes_an_hour == Approx(moves ? 60 * 10240 : 0));
+    CHECK(g.since_ns == 5 * SECOND);
+    const std::string rate = moves ? ", 600.0 to 600.0 KiB an hour" : "";
+    CHECK(g.evidence == "grew by 205.0 KiB over 20 windows, 10.0 to 10.0 KiB each" + rate +
+                            "; 95 % of what lived at the middle lives now");
+}
+
+TEST_CASE("verdicts: nothing of a site that began late is called freed")
+{
+    Plain p;
+    p.start(exact_options());
+    for (unsigned w = 0; w < 20; w++) {
+        p.mark();
+        if (w >= 12) p.keep(7, 10, 1024);
+        p.space.os.now += 60 * SECOND;
+    }
+    const hak_profile_growth g = p.only(7);
+    CHECK(g.leak);
+    CHECK(g.freed_share == 0);
+    CHECK(g.kept_share == 1);
+    CHECK(g.windows == 8);
+    CHECK(g.since_ns == 1 + 720 * SECOND);
+    CHECK(std::string(g.evidence).find("grew by 80.0 KiB over 8 windows") == 0);
+}
+
+TEST_CASE("verdicts: a window that has just begun does not look like the end of a growth")
+{
+    Plain p;
+    p.start(exact_options());
+    for (unsigned w = 0; w < 10; w++) {
+        p.mark();
+        p.keep(7, 10, 1024);
+        p.space.os.now += 60 * SECOND;
+    }
+    p.mark();
+    p.space.os.now += SECOND;
+    const hak_profile_growth g = p.only(7);
+    CHECK(g.leak);
+    CHECK(g.windows == 10);
+    CHECK(g.bytes_a_window == 10240);
+}
+
+TEST_CASE("verdicts: what is full fills no more, and what is gone is not kept")
+{
+    Plain p;
+    p.start(exact_options());
+    for (unsigned w = 0; w < 20; w++) {
+        p.mark();
+        if (w < 12) p.keep(7, 10, 1024);
+        p.space.os.now += 60 * SECOND;
+    }
+    const hak_profile_growth g = p.only(7);
+    CHECK_FALSE(g.leak);
+    CHECK(g.trend == HAK_PROFILE_FILLS);
+    CHECK(g.kept_share == 1);
+}
+
+TEST_CASE("verdicts: a few bytes are no leak")
+{
+    const size_t n = GENERATE(16u, 64u);
+    Plain p;
+    p.start(exact_options());
+    for (unsigned w = 0; w < 20; w++) {
+        p.mark();
+        p.keep(7, 1, n);
+        p.space.os.now += 60 * SECOND;
+    }
+    CHECK(p.only(7).leak == (n == 64));
+}
+
+TEST_CASE("verdicts: of many windows all are looked at")
+{
+    Plain p;
+    p.start(exact_options());
+    const unsigned windows = GENERATE(31u, 32u, 33u, 100u, 288u);
+    for (unsigned w = 0; w < windows; w++) {
+        p.mark();
+        p.keep(7, 1, 1024);
+        p.space.os.now += 300 * SECOND;
+    }
+    const hak_profile_growth g = p.only(7);
+    const unsigned step = (windows + 31) / 32;
+    CHECK(g.leak);
+    CHECK(g.windows == windows / step * step);
+    CHECK(g.bytes_a_window == 1024);
+    CHECK(g.bytes_an_hour == Approx(12 * 1024));
+}
