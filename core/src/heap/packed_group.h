@@ -147,10 +147,11 @@ HK_INLINE bool hk_group_is_gone(hk_group g, size_t offset)
     return HK_UNLIKELY(hk_group_head(g)->gone != 0) && hk_group_head(g)->gone >> offset / HK_PAGE & 1;
 }
 
-/* Whether a free block at this offset, which may be the end of the group, can be part of one before it. */
-HK_INLINE bool hk_group_joins(hk_group g, size_t offset)
+/* Whether a free block at this offset, which may be the end of the group, can be part of one before it. gone: of the
+ * group's head. */
+HK_INLINE bool hk_group_joins(hk_group g, size_t offset, uint32_t gone)
 {
-    return offset < g.size && hk_group_is_free(g, offset) && !hk_group_is_gone(g, offset);
+    return offset < g.size && hk_group_is_free(g, offset) && !(gone >> offset / HK_PAGE & 1);
 }
 
 /* ---- Free blocks ---------------------------------------------------------------------------------- */

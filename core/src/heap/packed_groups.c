@@ -62,7 +62,7 @@ static void region_close(hak_ctx *ctx)
 }
 
 /* Offset of the first free block at this start, or behind it. */
-static size_t free_from(hk_group g, size_t offset)
+HK_INLINE size_t free_from(hk_group g, size_t offset)
 {
     const uint64_t *frees = hk_group_frees(g);
     size_t words = g.size / 1024, i = offset / 1024;
@@ -133,16 +133,17 @@ static HK_COLD bool leave_pages(hak_ctx *ctx, hk_group g, size_t at, size_t to)
 
 /* Free blocks side by side become one, and all of them are listed. No region is open. pages: whole pages of them
  * go back. */
-static void join_group(hak_ctx *ctx, hk_group g, bool pages)
+HK_INLINE void join_group(hak_ctx *ctx, hk_group g, bool pages)
 {
+    const uint32_t gone = hk_group_head(g)->gone; /* bits of pages behind `to` do not change meanwhile */
     for (size_t at, to = hk_group_first(g); (at = free_from(g, to)) < g.size;) {
         to = hk_group_next(g, at);
-        if (hk_group_is_gone(g, at)) continue;
-        if (!hk_group_joins(g, to) && to - at <= HK_SMALL_MAX && !(pages && to - at >= HK_PAGE)) {
+        if (HK_UNLIKELY(gone >> at / HK_PAGE & 1)) continue;
+        if (!hk_group_joins(g, to, gone) && to - at <= HK_SMALL_MAX && !(pages && to - at >= HK_PAGE)) {
             if (to - at >= 16) hk_packed_push(ctx, g.start + at, to - at); /* its bits are right */
             continue;
         }
-        for (; hk_group_joins(g, to); to = hk_group_next(g, to)) {
+        for (; hk_group_joins(g, to, gone); to = hk_group_next(g, to)) {
             hk_bit_clear(hk_group_starts(g), to >> 3);
             hk_bit_clear(hk_group_frees(g), to >> 4);
         }

@@ -15,7 +15,7 @@ static size_t region_end(const hak_ctx *ctx, hk_group g, size_t at)
 static size_t free_to(const hak_ctx *ctx, hk_group g, size_t at)
 {
     for (size_t end;;) {
-        if (hk_group_joins(g, at)) at = hk_group_next(g, at);
+        if (hk_group_joins(g, at, hk_group_head(g)->gone)) at = hk_group_next(g, at);
         else if ((end = region_end(ctx, g, at)) != 0) at = end;
         else return at;
     }
@@ -36,7 +36,7 @@ static size_t start_before(hk_group g, size_t at)
 static size_t free_from(const hak_ctx *ctx, hk_group g, size_t at)
 {
     for (size_t before; (before = start_before(g, at)) != 0; at = before)
-        if (!hk_group_joins(g, before) && region_end(ctx, g, before) != at) break;
+        if (!hk_group_joins(g, before, hk_group_head(g)->gone) && region_end(ctx, g, before) != at) break;
     return at;
 }
 
