@@ -27,7 +27,7 @@ class Hakmem(ConanFile):
         self.version = ".".join(re.findall(r"^#define HAK_VERSION_[A-Z]+\s+([0-9]+)$", text, re.M))
 
     def export_sources(self):
-        for name in "CMakeLists.txt", "LICENSE", "README.md", "CHANGELOG.md", "cmake/*", "core/*", "docs/*", "bindings/cpp/*":
+        for name in "CMakeLists.txt", "LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md", "cmake/*", "core/*", "docs/*", "bindings/cpp/*":
             copy(self, name, self._root(), self.export_sources_folder)
 
     def layout(self):

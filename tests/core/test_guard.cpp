@@ -116,6 +116,43 @@ TEST_CASE("a freed drawn block cannot be touched, and who freed it is told")
     CHECK(c.errors.take() == "");
 }
 
+TEST_CASE("reports of guard pages of another version are filled in, and written as text, within their size")
+{
+    Guarded c;
+    void *p = hak_alloc_cs(c, 10, 2, 0x10);
+    REQUIRE(drawn(c, p));
+    hak_free_cs(c, p, 0x20);
+    struct {
+        hak_guard_report known;
+        uint64_t more[4];
+    } later;
+    char text[1000];
+    std::memset(&later, 0xEE, sizeof later);
+    later.known.size = sizeof later;
+    REQUIRE(hak_guard_explain(c, p, &later.known));
+    CHECK(later.known.size == sizeof later);
+    for (uint64_t more : later.more)
+        CHECK(more == 0);
+    hak_guard_text(&later.known, text, sizeof text);
+    CHECK(std::string(text).find("site 0x20") != std::string::npos);
+    // What lies behind an older struct is the program's.
+    std::memset(&later, 0xEE, sizeof later);
+    later.known.size = offsetof(hak_guard_report, released);
+    REQUIRE(hak_guard_explain(c, p, &later.known));
+    CHECK(later.known.released.site == UINT64_C(0xEEEEEEEEEEEEEEEE));
+    size_t n = hak_guard_text(&later.known, text, sizeof text);
+    CHECK(n == std::strlen(text));
+    CHECK(std::string(text).find("use after free") != std::string::npos);
+    CHECK(std::string(text).find("site 0x10") != std::string::npos);
+    CHECK(std::string(text).find("0xee") == std::string::npos);
+    for (size_t broken : {(size_t)0, (size_t)7, SIZE_MAX}) {
+        later.known.size = broken;
+        CHECK_FALSE(hak_guard_explain(c, p, &later.known));
+        CHECK(hak_guard_text(&later.known, text, sizeof text) == 0);
+        CHECK(text[0] == '\0');
+    }
+}
+
 TEST_CASE("what was written beside a drawn block, within its page, is found at its end")
 {
     bool by_realloc = GENERATE(false, true);

@@ -130,6 +130,71 @@ TEST_CASE("statistics for another version")
     }
 }
 
+TEST_CASE("HAK_STATS_INIT sets the size and nothing else")
+{
+    hak_stats stats = HAK_STATS_INIT, zero;
+    CHECK(stats.size == sizeof stats);
+    std::memset(&zero, 0, sizeof zero);
+    zero.size = sizeof zero;
+    CHECK(std::memcmp(&stats, &zero, sizeof stats) == 0);
+    TestSpace s;
+    TestCtx ctx(s.space);
+    REQUIRE(hak_alloc(ctx, 1000) != nullptr);
+    REQUIRE(hak_ctx_stats(ctx, &stats) == 0);
+    CHECK(stats.live_blocks == 1);
+}
+
+TEST_CASE("names in options are the caller's, as the header says")
+{
+    TestSpace s;
+    std::string name = "before";
+    std::string label = "first";
+    const char *labels[] = {label.c_str()};
+    Options options = ctx_options();
+    options.name = name.c_str();
+    options.labels = labels;
+    options.label_count = 1;
+    TestCtx ctx(s.space, &options);
+    CHECK(hak_ctx_name(ctx) == name.c_str());
+    CHECK(hak_label_name(ctx, 1) == label.c_str());
+}
+
+TEST_CASE("what profiles and learners tell is told within the size of another version")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    hak_profile_options exact = HAK_PROFILE_OPTIONS_INIT;
+    exact.mode = HAK_PROFILE_EXACT;
+    REQUIRE(hak_profile_start(ctx, &exact) == 0);
+    REQUIRE(hak_alloc(ctx, 100) != nullptr);
+    hak_learner *learner = hak_learner_new(nullptr, nullptr);
+    REQUIRE(learner != nullptr);
+    auto tells = [](auto *later, auto tell) {
+        std::memset(later, 0xEE, sizeof *later);
+        later->known.size = sizeof *later;
+        REQUIRE(tell(&later->known) == 0);
+        CHECK(later->known.size == sizeof *later);
+        CHECK(all_bytes(later->more, sizeof later->more, 0));
+        char *bytes = reinterpret_cast<char *>(later);
+        std::memset(bytes, 0xEE, sizeof *later);
+        later->known.size = 16;
+        REQUIRE(tell(&later->known) == 0);
+        CHECK(later->known.size == 16);
+        CHECK(all_bytes(bytes + 16, sizeof *later - 16, 0xEE));
+        for (size_t broken : {(size_t)0, (size_t)7, SIZE_MAX}) {
+            later->known.size = broken;
+            CHECK(tell(&later->known) == -1);
+        }
+    };
+    Later<hak_profile_info> profile;
+    tells(&profile, [&](hak_profile_info *out) { return hak_profile_stats(ctx, out); });
+    Later<hak_learner_info> learned;
+    tells(&learned, [&](hak_learner_info *out) { return hak_learner_stats(learner, out); });
+    Later<hak_tuning> tuning;
+    tells(&tuning, [&](hak_tuning *out) { return hak_ctx_tuning(ctx, out); });
+    hak_learner_delete(learner);
+}
+
 TEST_CASE("the user pointer of a context")
 {
     TestSpace s;

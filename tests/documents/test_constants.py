@@ -34,11 +34,12 @@ class Constants(unittest.TestCase):
             self.assertEqual(said, number("core/src/base/os_lock.c", rf"\b{name} = (\d+)"))
 
     def test_workload_counted(self):
-        macro = re.search(r"#define BALANCEDS .*?BALANCED\((\d+), MIB\(1\)\), BALANCED\((\d+), KIB\((\d+)\)\)",
-                          text("core/src/base/tuning.c"))
+        table = text("core/src/base/settings.h")
+        deep = re.search(r'\(magazine, [^"]*"[^"]*" OR_NONE,[^"]* (\d+), (\d+)\) ', table).groups()
+        largest = re.search(r'\(magazine_most, [^"]*"[^"]*" OR_NONE,[^"]* KIB\((\d+)\), KIB\((\d+)\)\) ', table).groups()
         kept, most = re.search(r"balanced and lean keep (\d+) of a size at hand, and none above (\d+) KiB",
                                text("core/include/hakmem/hakmem.h")).groups()
-        self.assertEqual((kept, most), macro.groups()[1:])
+        self.assertEqual((kept, kept, most, most), deep + largest)
 
     def test_fast(self):
         header = text("core/include/hakmem/hakmem.h")

@@ -208,7 +208,7 @@ case $case in
         [[ $(sort <<<"$runtime") == "$wanted" ]] || fail "runtime is $runtime"
         must_exist "$scratch"/development/{include/hakmem/hakmem.h,lib/libhakmem.a,lib/pkgconfig/hakmem.pc}
         must_not_exist "$scratch"/development/{bin,share/doc,lib/libhakmem-preload.so}
-        must_exist "$scratch"/documents/share/doc/hakmem/{README.md,CHANGELOG.md,LICENSE,docs/guide/building.md}
+        must_exist "$scratch"/documents/share/doc/hakmem/{README.md,CHANGELOG.md,SECURITY.md,LICENSE,docs/guide/building.md}
         python3 "$SOURCE/tests/documents/test_links.py" "$scratch/documents/share/doc/hakmem" \
             Documents.test_every_link_leads_somewhere
         # Together they are the whole.

@@ -32,13 +32,13 @@ def check(ok, what):
         sys.exit(f"failed: {what}")
 
 
-def start(program, kind, file):
+def start(program, kind, file, *options):
     own = Path(program.removesuffix("_hak") + "_own")
-    return [own if kind == "own" and own.exists() else program, "-l", "-a", kind, file]
+    return [own if kind == "own" and own.exists() else program, *options, "-a", kind, file]
 
 
 def outputs(program, file, *reference):
-    results = {kind: run(*start(program, kind, file)) for kind in KINDS}
+    results = {kind: run(*start(program, kind, file, "-l")) for kind in KINDS}
     own = results["own"]
     check(own.returncode == 0 and len(own.stdout) > 20, f"the program runs: {own.stderr.decode()}")
     for kind, result in results.items():
@@ -83,6 +83,7 @@ LOOPS = {
 }
 
 
+# The table that -l prints at the end is not among the costs of labels while a program runs.
 def instructions(program, file, kind):
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "out")

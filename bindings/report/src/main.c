@@ -1,6 +1,12 @@
 /* The command `hakmem`. */
 #include "common/file.h"
 #include "report.h"
+#ifdef HKR_PUSH
+#include "push.h"
+#endif
+#ifdef HKR_SERVE
+#include "serve.h"
+#endif
 #include "top.h"
 
 #include <errno.h>
@@ -24,11 +30,19 @@ static const char usage[] = "usage: hakmem COMMAND [options] FILE...\n"
                             "  prometheus FILE...  contexts and labels in Prometheus' text format\n"
                             "  attach PID          what a process holds, refreshed; with -o, its report now\n"
                             "  top SOCKET|FILE     the same of a socket, or of a file that is written again\n"
+#ifdef HKR_SERVE
+                            "  serve [WHAT...]     over HTTP: a page, /metrics, /debug/pprof/heap; of all processes\n"
+                            "                      of this user that listen, or of some\n"
+#endif
+#ifdef HKR_PUSH
+                            "  push --otlp URL [WHAT...]  the numbers of prometheus to an OpenTelemetry collector\n"
+#endif
                             "options:\n"
                             "  -o, --output FILE   instead of standard output; complete or absent\n"
                             "  -b, --by WHAT       live (the default), peak or alloc\n"
                             "  -n, --top N         rows of a table, 20 by default\n"
-                            "  -i, --interval SEC  of attach and top, 1 by default\n"
+                            "  -i, --interval SEC  of attach and top, 1 by default; of push, 60\n"
+                            "  -l, --listen PLACE  of serve: PORT, HOST:PORT or PATH; 127.0.0.1:9464 by default\n"
                             "  -h, --help; -V, --version\n"
                             "FILE is a report, \"hakmem-report/1\"; - is standard input.\n";
 
@@ -79,6 +93,11 @@ static bool is_live(const char *name)
     return strcmp(name, "attach") == 0 || strcmp(name, "top") == 0;
 }
 
+static bool is_server(const char *name)
+{
+    return strcmp(name, "serve") == 0 || strcmp(name, "push") == 0;
+}
+
 static const struct command *find(const char *name)
 {
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
@@ -94,6 +113,18 @@ static int no_command(const char *name)
                 name, name);
         return 2;
     }
+#ifndef HKR_SERVE
+    if (strcmp(name, "serve") == 0) {
+        fputs("hakmem: this build has no 'serve': libmicrohttpd was not there\n", stderr);
+        return 2;
+    }
+#endif
+#ifndef HKR_PUSH
+    if (strcmp(name, "push") == 0) {
+        fputs("hakmem: this build has no 'push': libcurl was not there\n", stderr);
+        return 2;
+    }
+#endif
 #ifndef HKR_HTML
     if (strcmp(name, "html") == 0) {
         fputs("hakmem: this build has no 'html': the scripts of the page could not be had\n", stderr);
@@ -108,8 +139,8 @@ static int wrong_option(int argc, char **argv, const char *at)
 {
     char option[3] = {'-', (char)optopt, '\0'};
     const bool is_short =
-        optopt != 0 && !strchr("obnihV", optopt); /* else a long one with too much behind it */
-    if (argc > 1 && argv[1][0] != '-' && !is_live(argv[1]) && !find(argv[1])) return no_command(argv[1]);
+        optopt != 0 && !strchr("obnilhV", optopt); /* else a long one with too much behind it */
+    if (argc > 1 && argv[1][0] != '-' && !is_live(argv[1]) && !is_server(argv[1]) && !find(argv[1])) return no_command(argv[1]);
     return wrong("no such option:", is_short ? option : at);
 }
 
@@ -260,21 +291,25 @@ static bool parse_by(const char *text, hkr_value *by)
     return false;
 }
 
+enum { OTLP = 256 }; /* an option without a letter */
+
 int main(int argc, char **argv)
 {
     static const struct option known[] = {{"output", required_argument, NULL, 'o'},
                                           {"by", required_argument, NULL, 'b'},
                                           {"top", required_argument, NULL, 'n'},
                                           {"interval", required_argument, NULL, 'i'},
+                                          {"listen", required_argument, NULL, 'l'},
+                                          {"otlp", required_argument, NULL, OTLP},
                                           {"help", no_argument, NULL, 'h'},
                                           {"version", no_argument, NULL, 'V'},
                                           {0}};
     hkr_options options = {.by = HKR_LIVE_BYTES, .top = 20};
-    const char *output_name = NULL;
-    double interval = 1;
+    const char *output_name = NULL, *place = NULL, *url = NULL;
+    double interval = 0;
     char *end;
     opterr = 0;
-    for (int c; (c = getopt_long(argc, argv, ":o:b:n:i:hV", known, NULL)) != -1;) {
+    for (int c; (c = getopt_long(argc, argv, ":o:b:n:i:l:hV", known, NULL)) != -1;) {
         switch (c) {
         case 'o':
             if (*optarg == '\0') return wrong("--output is the name of a file, not", optarg);
@@ -291,6 +326,12 @@ int main(int argc, char **argv)
         case 'i':
             if (!parse_interval(optarg, &interval))
                 return wrong("--interval is 0.1 to 3600 seconds, not", optarg);
+            break;
+        case 'l':
+            place = optarg;
+            break;
+        case OTLP:
+            url = optarg;
             break;
         case 'h':
             fputs(usage, stdout);
@@ -311,7 +352,21 @@ int main(int argc, char **argv)
     const size_t count = (size_t)(argc - optind - 1);
     const char *name = argv[optind];
     const struct command *command = find(name);
-    if (is_live(name)) return run_live(argv + optind, count, output_name, interval, &options);
+    if (place && strcmp(name, "serve") != 0) return wrong("--listen is an option of serve, not of", name);
+#ifdef HKR_SERVE
+    if (strcmp(name, "serve") == 0)
+        return hkr_serve(place ? place : "127.0.0.1:9464", argv + optind + 1, count, &options);
+#endif
+    if (url && strcmp(name, "push") != 0) return wrong("--otlp is an option of push, not of", name);
+#ifdef HKR_PUSH
+    if (strcmp(name, "push") == 0) {
+        if (url) return hkr_push(url, interval > 0 ? interval : 60, argv + optind + 1, count);
+        fputs("hakmem: 'push' needs --otlp URL, of a collector; see hakmem --help\n", stderr);
+        return 2;
+    }
+#endif
+    if (is_live(name))
+        return run_live(argv + optind, count, output_name, interval > 0 ? interval : 1, &options);
     if (strcmp(name, "help") == 0) {
         fputs(usage, stdout);
         return fflush(stdout) == 0 ? 0 : 1;

@@ -167,7 +167,7 @@ static void sample(writer *w, const hkr_context *c, const hkr_stack *s, uint64_t
     pack(w, &part);
 }
 
-static void head(writer *w, const hkr_report *r)
+static void head(writer *w, const hkr_report *r, hkr_value by)
 {
     static const char *const names[4] = {"alloc_objects", "alloc_space", "inuse_objects", "inuse_space"};
     text(w, ""); /* the format's first */
@@ -192,13 +192,12 @@ static void head(writer *w, const hkr_report *r)
     part.period = mean < 1e18 ? llround(mean) : 0;
     const double seconds = hkr_number(r->process, "time");
     part.time_nanos = seconds > 0 && seconds < 9e9 ? llround(seconds) * 1000000000 : 0;
-    part.default_sample_type = types[3].type;
+    part.default_sample_type = types[by == HKR_ALLOC_BYTES ? 1 : 3].type;
     pack(w, &part);
 }
 
 bool hkr_write_pprof(FILE *out, hkr_report *const *reports, size_t count, const hkr_options *o)
 {
-    (void)o;
     const int fd = fflush(out) == 0 ? dup(fileno(out)) : -1;
     writer w = {.out = fd >= 0 ? gzdopen(fd, "wb") : NULL,
                 .texts = json_object(),
@@ -207,7 +206,7 @@ bool hkr_write_pprof(FILE *out, hkr_report *const *reports, size_t count, const 
     if (!w.out && fd >= 0) close(fd);
     w.ok = w.out && w.texts && w.functions && w.mappings;
     uint64_t base = 1;
-    if (w.ok) head(&w, reports[0]);
+    if (w.ok) head(&w, reports[0], o->by);
     /* The first mapping is the main program for pprof. */
     const hkr_frame *main_frame = w.ok ? program(reports[0]) : NULL;
     if (main_frame) mapping(&w, main_frame);

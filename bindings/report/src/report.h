@@ -96,6 +96,7 @@ size_t hkr_stacks(hkr_report *const *reports, size_t count);
 typedef struct hkr_options {
     hkr_value by; /* HKR_LIVE_BYTES, HKR_PEAK_BYTES or HKR_ALLOC_BYTES */
     size_t top;   /* rows of a table */
+    bool open_metrics; /* of Prometheus' two text formats, OpenMetrics 1.0 */
 } hkr_options;
 
 /* The writers. false = `out` failed, or no memory. */

@@ -76,16 +76,16 @@ typedef struct hak_guard_report {
         }                                                                                                    \
     }
 
-/* Fills in the report for any address, and blocks of any context of ctx's space, also of a context that was
- * destroyed. false = no drawn block is at the address or next to it, nor was one last. Takes no lock,
- * allocates nothing and never dereferences `at`: a signal handler may call it. Cost: constant, three looks at
- * a table. Since 0.1. [any thread] */
+/* Fills in the report for any address. Knows the drawn blocks of all contexts of ctx's space, destroyed
+ * contexts included. Returns false if no drawn block is at the address or next to it, and none was the last
+ * to be there. Takes no lock, allocates nothing and never dereferences `at`: a signal handler may call it.
+ * Cost: constant, three looks at a table. Since 0.1. [any thread] */
 HAK_API bool hak_guard_explain(const hak_ctx *ctx, const void *at, hak_guard_report *report);
-/* The same for a host that has only the space. Cost: that of hak_guard_explain. [any thread] */
+/* Does the same for a host that has only the space. Cost: that of hak_guard_explain. [any thread] */
 HAK_API bool hak_space_guard_explain(const hak_space *space, const void *at, hak_guard_report *report);
 /* Writes the report as lines of text with addresses in hexadecimal, at most `room` bytes with the terminating
- * 0. Returns the number of bytes without that 0. Touches only `out`: a signal handler may call it. Cost: some
- * steps for each byte. Since 0.1. [any thread] */
+ * 0. Returns the number of bytes without that 0; 0 = report->size is not valid. Touches only `out`: a signal
+ * handler may call it. Cost: some steps for each byte. Since 0.1. [any thread] */
 HAK_API size_t hak_guard_text(const hak_guard_report *report, char *out, size_t room);
 /* Sets the function that gives the frames for allocations and frees of drawn blocks; NULL = none. fn runs on
  * the thread of the call, with no lock held; its `room` is HAK_GUARD_DEPTH, its `ctx` this one, its `site`

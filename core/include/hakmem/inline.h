@@ -26,7 +26,7 @@ extern "C" {
 #endif
 
 #define HAK_INLINE_LAYOUT 3
-/* The layout that the library was built with. Fast. [any thread] */
+/* Returns the layout that the library was built with. Fast. [any thread] */
 HAK_API int hak_inline_layout(void);
 
 /* The magazine of a size class of a context. The blocks in [lo, top) are at hand; there is room up to hi. */
@@ -55,8 +55,8 @@ typedef struct hak_inline_ctx {
 
 enum { HAK_INLINE_MOST = 1024, HAK_INLINE_BINS = 158, HAK_INLINE_UNIT = 14, HAK_INLINE_TABLE = 192 };
 
-/* The number of the bin for n bytes, up to HAK_INLINE_MOST. It comes from a table in front of the bins,
- * because the heaps of a shared context have fewer classes. */
+/* Returns the number of the bin for n bytes, up to HAK_INLINE_MOST. The number comes from a table in front of
+ * the bins, because the heaps of a shared context have fewer classes. */
 static inline unsigned hak_inline_class(const hak_ctx *ctx, size_t n)
 {
     const uint8_t *table = (const uint8_t *)((const hak_inline_ctx *)(const void *)ctx)->bins;
@@ -87,9 +87,9 @@ static inline void *hak_alloc_inline(hak_ctx *ctx, size_t n, hak_label label)
 /* The offset in a context, or in a thread's heap, of the int64_t that counts the bytes to the next sample. */
 HAK_API extern const size_t hak_inline_left_at;
 
-/* For a context with a sampled profile that was started with hak_profile_options.one_by_one: takes a block
- * from a bin whose blocks have `size` bytes, without a label. NULL = nothing is at hand, a sample is due, or
- * there is no such profile: call hak_alloc_cs then. left_at: hak_inline_left_at. */
+/* Takes a block from a bin whose blocks have `size` bytes, without a label, in a context with a sampled
+ * profile that was started with hak_profile_options.one_by_one. NULL = nothing is at hand, a sample is due,
+ * or there is no such profile: call hak_alloc_cs then. left_at: hak_inline_left_at. */
 static inline void *hak_alloc_counted(hak_ctx *ctx, hak_inline_bin *bin, size_t size, size_t left_at)
 {
     int64_t *left = (int64_t *)(void *)((char *)ctx + left_at);
@@ -102,7 +102,7 @@ static inline void *hak_alloc_counted(hak_ctx *ctx, hak_inline_bin *bin, size_t 
     return top[-1];
 }
 
-/* The number of p's bin if p lies in a slab or run of this context, and not of another thread's heap;
+/* Returns the number of p's bin if p lies in a slab or run of this context, and not of another thread's heap;
  * otherwise HAK_INLINE_BINS or more. p may be any pointer. */
 static inline uint32_t hak_inline_kind(const hak_ctx *ctx, const void *p)
 {
@@ -112,10 +112,10 @@ static inline uint32_t hak_inline_kind(const hak_ctx *ctx, const void *p)
                                                 : UINT32_MAX;
 }
 
-/* The size of the blocks of a bin; kind is below HAK_INLINE_BINS. Fast. [any thread] */
+/* Returns the size of the blocks of a bin; kind is below HAK_INLINE_BINS. Fast. [any thread] */
 HAK_API size_t hak_inline_size(uint32_t kind);
 
-/* hak_free_at_hand for a block whose bin is known; kind is below HAK_INLINE_BINS. */
+/* Does what hak_free_at_hand does, for a block whose bin is known; kind is below HAK_INLINE_BINS. */
 static inline bool hak_inline_push(hak_ctx *ctx, uint32_t kind, void *p)
 {
     hak_inline_bin *bin = ((hak_inline_ctx *)(void *)ctx)->bins + kind;

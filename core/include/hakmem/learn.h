@@ -5,8 +5,8 @@
  *       ... the host works, counts with hak_learner_progress, and calls hak_ctx_tick(ctx, 0) ...
  *       hak_policy *learned = hak_learner_policy(learner);      // for the next start: hak_policy_print
  *
- * A learner has no thread and no clock: it looks at its contexts when the host calls hak_ctx_tick. Time is
- * cut into windows of at least hak_learner_options.window_ns. Each window has a cost:
+ * A learner has no thread and no clock: it looks at its contexts when the host calls hak_ctx_tick. The learner
+ * cuts time into windows of at least hak_learner_options.window_ns. Each window has a cost:
  *
  *     the host's time for one unit of its progress, relative to the first windows; if the host counts no
  *     progress, 1 + the share of the window's time that page faults (250 ns each; a page of a huge one 65)
@@ -14,36 +14,34 @@
  *     + price * MiB that are held: retained pages, and what is committed and not live
  *
  * WHAT IT DECIDES
- *   mode             One of HAK_MODE_LEAN, BALANCED, FAST: the next one is tried, on either side. A step up
- *   can save
- *                    what pages and calls take, a step down what is held; a step that can save too little is
- *                    not tried. UCB1 (Auer, Cesa-Bianchi, Fischer, 2002) chooses between the steps. The first
- *                    window after a change is ignored, since it still has the pages of the window before. A
- *                    step that saves 8 % of the cost above 1 in each of three windows is kept, else undone at
- *                    once. Where costs vary more than that by themselves, the mean of eight windows decides,
- *                    or that of sixteen if eight seem better; it must be better by the standard error of the
- *                    difference, too. A mode above is taken to save a tenth of what filling and flushing
- *                    magazines takes (70 ns each), which differs too much from window to window to be judged
- *                    by a trial. No step is reversed within cool_ns. Numbers that the policy or the options
- *                    of the context give go before the mode. A context in HAK_MODE_MINIMAL keeps it.
- *   retained_bytes   Then powers of two, by the same rules, from what the mode gives.
- *   expected_bytes   If a heap grew by a quarter in each of three windows, the learner expects the same
- *   growth for four
- *                    more. If that takes the heap past huge_from, the learner tells its context at once. It
- *                    takes the forecast back if the heap does not reach half of it. hak_learner_policy
- *                    reports the size that the heap did reach.
- *   slab_sizes       The sizes of up to 512 bytes whose blocks came and went in three of four contexts, of
- *   eight at
- *                    least, that ended while they were learned from: hak_learner_policy says so, for contexts
- *                    to come. A context that lived so long that a slab of 16 KiB costs more at this price
- *                    than it saves (2.5 us) tells of none.
+ *   mode             HAK_MODE_LEAN, BALANCED or FAST. The learner tries the next mode on either side. A step up
+ *                    can save the time of pages and calls, a step down the memory held; the learner does not
+ *                    try a step that can save too little. UCB1 (Auer, Cesa-Bianchi, Fischer, 2002) chooses
+ *                    between the steps. The first window after a change is ignored, since it still has the
+ *                    pages of the window before. A step stays if it saves 8 % of the cost above 1 in each of
+ *                    three windows; otherwise it is undone at once. Where costs vary more than that by
+ *                    themselves, the mean of eight windows decides, or of sixteen if eight seem better; the
+ *                    mean must also be better by the standard error of the difference. Filling and flushing
+ *                    magazines (70 ns each) varies too much between windows for a trial to judge, so a higher
+ *                    mode is assumed to save a tenth of it. No step is reversed within cool_ns. Numbers that
+ *                    the policy or the options of the context give go before the mode. A context in
+ *                    HAK_MODE_MINIMAL keeps that mode.
+ *   retained_bytes   Powers of two, by the same rules, after the mode and from the number that the mode gives.
+ *   expected_bytes   If a heap grew by a quarter in each of three windows, the learner expects the same growth
+ *                    for four more. If that takes the heap past huge_from, the learner tells its context at
+ *                    once. It takes the forecast back if the heap does not reach half of it.
+ *                    hak_learner_policy reports the size that the heap did reach.
+ *   slab_sizes       Sizes of up to 512 bytes that came and went in three of four contexts, once at least
+ *                    eight contexts ended while they were learned from. hak_learner_policy names these sizes
+ *                    for contexts to come. A context that lived long adds nothing: keeping a slab of 16 KiB so
+ *                    long costs more, at this price, than the 2.5 us that the slab saves.
  *
- * PHASES  LEARNING lasts until no step is better. In FROZEN nothing is tried, except that after every 40
- *         windows a CANARY tries a step that could save something once more, of the mode and of
- *         retained_bytes in turn. If it is kept, that ends the freeze. So do two windows in which the
- *         distribution of sizes differs from that before the freeze (L1 distance of 0.3 or more, of 2, beyond
- *         what it wandered by then), and two whose cost differs from the mean by more than 2 % of the time
- *         and four standard deviations.
+ * PHASES  LEARNING lasts until no step is better. In FROZEN the learner tries nothing, except that after every
+ *         40 windows a CANARY tries once more a step that could save something, of the mode and of
+ *         retained_bytes in turn. Three things end the freeze: a step of a CANARY that is kept; two windows in
+ *         which the distribution of sizes differs from that before the freeze (L1 distance of 0.3 or more, of
+ *         2, beyond what it wandered by then); and two windows whose cost differs from the mean by more than
+ *         2 % of the time and four standard deviations.
  *
  * STABILITY  Experimental: what a learner decides, and by which rules, may change.
  *
@@ -51,9 +49,9 @@
  * that context's own hak_ctx_tick. The contexts of one learner should do the same kind of work, in one space
  * or in spaces of their own. Since 0.1.
  *
- * COST  A tick takes about 0.1 us more. A look takes about 3 us; there are eight in a window, and in the
- *       first one a look each time its age has grown by an eighth. The end of a window takes a step for each
- *       slab. */
+ * COST  Each tick takes about 0.1 us more. A look at a context takes about 3 us; a window has eight looks,
+ *       and the first window one more each time its age has grown by an eighth. The end of a window takes a
+ *       step for each slab. */
 #ifndef HAKMEM_LEARN_H
 #define HAKMEM_LEARN_H
 
@@ -73,10 +71,11 @@ typedef enum hak_decision_kind {
     HAK_DECISION_KEEP,     /* `to` is kept. expected: the cost before; observed: the cost with it */
     HAK_DECISION_UNDO,     /* back to `to`, since `from` was not better. expected, observed: as for KEEP */
     HAK_DECISION_FREEZE,   /* no step is better. observed: the cost */
-    HAK_DECISION_THAW,     /* it learns again; text says why */
+    HAK_DECISION_THAW,     /* the learner learns again; text says why */
     HAK_DECISION_FORECAST, /* expected_bytes is `to` from now on. expected: bytes; observed: bytes now */
     HAK_DECISION_MET,      /* the forecast came true. expected, observed: bytes */
-    HAK_DECISION_MISSED    /* it did not: expected_bytes is `to` again. expected, observed: bytes */
+    HAK_DECISION_MISSED    /* the forecast did not come true: expected_bytes is `to` again. expected,
+                              observed: bytes */
 } hak_decision_kind;
 
 typedef struct hak_decision {
@@ -110,8 +109,8 @@ typedef struct hak_learner_options {
     size_t size;          /* sizeof(hak_learner_options), by HAK_LEARNER_OPTIONS_INIT */
     uint64_t window_ns;   /* shortest window; choose it longer than the waves of the work. 0 = 1 s */
     uint64_t cool_ns;     /* a step is not reversed for so long. 0 = 180 s */
-    size_t retained_most; /* upper bound of retained_bytes, those of a mode included. 0 = 256 MiB; at least 1
-                             MiB */
+    size_t retained_most; /* upper bound of retained_bytes, also where a mode gives them. 0 = 256 MiB; at
+                             least 1 MiB */
     double price;         /* of a MiB held. 0 = 0.00005: 200 MiB are worth 1 % of the time. At 0.001 few heaps
                              are worth more than HAK_MODE_LEAN */
     bool dry;             /* decide and report, but change nothing: "would try" */
@@ -129,29 +128,29 @@ typedef struct hak_learner_options {
 enum {
     HAK_LEARNER_CONTEXTS = 64,
     HAK_LEARNER_DECISIONS = 128, /* the last ones are kept to be read, without HAK_DECISION_WINDOW */
-    HAK_LEARNER_WINDOWS = 512    /* kept to be read; where there is no room, every second one goes */
+    HAK_LEARNER_WINDOWS = 512    /* kept to be read; when there is no room, every second one goes */
 };
 
-/* What is wrong with the options, in one line; NULL = nothing. Cost: constant. [any thread] */
+/* Returns what is wrong with the options, in one line; NULL = nothing. Cost: constant. [any thread] */
 HAK_API const char *hak_learner_options_error(const hak_learner_options *options);
-/* os: where its pages come from; copied; NULL = the operating system. Returns NULL if the options or the
- * table are broken, or there is no memory. Cost: constant, and one call for the pages; two with os->commit.
- * [any thread] */
+/* Makes a learner. os: where its pages come from; copied; NULL = the operating system. Returns NULL if the
+ * options or the table are broken, or there is no memory. Cost: constant, and one call for the pages; two
+ * with os->commit. [any thread] */
 HAK_API hak_learner *hak_learner_new(const hak_os *os, const hak_learner_options *options);
-/* The contexts keep the policies that they have. None of them may be inside a call. NULL is allowed. Cost: a
- * step for each context, and one call for the pages. */
+/* Deletes the learner. Its contexts keep their policies; none of them may be inside a call. NULL is fine.
+ * Cost: a step for each context, and one call for the pages. */
 HAK_API void hak_learner_delete(hak_learner *learner);
-/* From now on the learner watches and changes this context, until it is destroyed. What is learned comes on
- * top of the policies that the context and its space have now; one that the host sets later is replaced by
- * the learner's next change. Called by the context's thread. 0 = ok; -1 = the context has a
- * learner already, this one has HAK_LEARNER_CONTEXTS contexts, or there is no memory. Cost: constant. */
+/* Lets the learner watch and change this context until the context is destroyed. What is learned comes on top
+ * of the policies that the context and its space have now; the learner's next change replaces a policy that
+ * the host sets later. The context's thread calls this. Returns 0, or -1 if the context has a learner
+ * already, the learner has HAK_LEARNER_CONTEXTS contexts, or there is no memory. Cost: constant. */
 HAK_API int hak_learner_add(hak_learner *learner, hak_ctx *ctx);
-/* The learner of the context; NULL = none. Called by the context's thread. Cost: a load. */
+/* Returns the learner of the context; NULL = none. The context's thread calls this. Cost: a load. */
 HAK_API hak_learner *hak_ctx_learner(const hak_ctx *ctx);
-/* The host has done n more units of its work, such as requests. Cost: one atomic addition. [any thread] */
+/* Counts n more units of the host's work, such as requests. Cost: one atomic addition. [any thread] */
 HAK_API void hak_learner_progress(hak_learner *learner, uint64_t n);
-/* What it has learned so far, on top of the policy of the first context. The caller owns a reference. NULL =
- * no memory. Cost: that of hak_policy_new. [any thread] */
+/* Returns what the learner has learned so far, on top of the policy of the first context. The caller owns a
+ * reference. NULL = no memory. Cost: that of hak_policy_new. [any thread] */
 HAK_API hak_policy *hak_learner_policy(hak_learner *learner);
 
 typedef struct hak_learner_info {
@@ -165,11 +164,11 @@ typedef struct hak_learner_info {
     double cost;           /* mean, without trials */
     hak_mode mode;         /* without a trial that runs */
 } hak_learner_info;
-/* The i-th decision and the i-th window that are kept, the oldest first, from 0. The caller sets out->size. 0
- * = ok; -1 = there is no i-th, or out->size is not valid. Cost: constant. [any thread] */
+/* Fill in the i-th decision, or window, that is kept, the oldest first, from 0. The caller sets out->size.
+ * Return 0, or -1 if there is no i-th or out->size is not valid. Cost: constant. [any thread] */
 HAK_API int hak_learner_decision(hak_learner *learner, size_t i, hak_decision *out);
 HAK_API int hak_learner_window(hak_learner *learner, size_t i, hak_window *out);
-/* Fills in *info. 0 = ok; -1 = size is not set. Cost: constant. [any thread] */
+/* Fills in *info. Returns 0, or -1 if info->size is not set. Cost: constant. [any thread] */
 HAK_API int hak_learner_stats(hak_learner *learner, hak_learner_info *info);
 
 #ifdef __cplusplus

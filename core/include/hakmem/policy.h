@@ -53,8 +53,8 @@ enum {
 typedef struct hak_hint {
     const char *label; /* the name of a label, or NULL */
     const char *site;  /* the name of a site, as given to hak_site_define, or NULL: one of the two */
-    unsigned room;     /* when a block grows and has to move, the new one is larger than requested by so many
-                          percent, up to 32 KiB in all. 1 to HAK_HINT_ROOM_MOST. For blocks that grow in
+    unsigned room;     /* when a block grows and has to move, the new block is larger than requested by this
+                          many percent, up to 32 KiB in all. 1 to HAK_HINT_ROOM_MOST. For blocks that grow in
                           steps: each step that fits saves a copy */
 } hak_hint;
 
@@ -62,7 +62,7 @@ typedef struct hak_policy_options {
     size_t size;              /* sizeof(hak_policy_options), by HAK_POLICY_OPTIONS_INIT */
     const char *name;         /* shown in reports; copied. NULL = "" */
     int mode;                 /* a hak_mode, or HAK_POLICY_MODE_NONE, the default */
-    const hak_tuning *tuning; /* the numbers that it sets; those that are 0 it does not set. NULL = none */
+    const hak_tuning *tuning; /* the numbers that the policy sets; 0 = not set. NULL = none */
     const hak_hint *hints;    /* copied; a label or site may appear once */
     size_t hint_count;        /* at most HAK_HINTS_MOST */
 } hak_policy_options;
@@ -71,33 +71,33 @@ typedef struct hak_policy_options {
         sizeof(hak_policy_options), NULL, HAK_POLICY_MODE_NONE, NULL, NULL, 0                                \
     }
 
-/* What is wrong with the options, in one line; NULL = nothing. Cost: constant, and some steps for each hint
- * and each byte of its name. [any thread] */
+/* Returns what is wrong with the options, in one line; NULL = nothing. Cost: constant, and some steps for
+ * each hint and each byte of its name. [any thread] */
 HAK_API const char *hak_policy_options_error(const hak_policy_options *options);
-/* A policy with one reference, which the caller owns. os: the source of its pages; copied; NULL = the
+/* Makes a policy with one reference, which the caller owns. os: the source of its pages; copied; NULL = the
  * operating system. Returns NULL if the options or the table are broken, or there is no memory. Cost: a
  * comparison for each pair of hints, and one call for the pages; two with os->commit. [any thread] */
 HAK_API hak_policy *hak_policy_new(const hak_os *os, const hak_policy_options *options);
-/* The built-in policy of a mode. It lives forever: references to it are not counted. NULL = no such mode.
- * Fast. [any thread] */
+/* Returns the built-in policy of a mode. It lives forever, and its references are not counted. NULL = no such
+ * mode. Fast. [any thread] */
 HAK_API const hak_policy *hak_policy_of_mode(hak_mode mode);
-/* The mode of this name ("balanced"...); -1 = none, or NULL. hak_mode_name: NULL = no such mode. Cost:
- * constant. [any thread] */
+/* Return the mode of this name ("balanced"...), -1 if there is none or name is NULL; and the name of a mode,
+ * NULL if there is no such mode. Cost: constant. [any thread] */
 HAK_API int hak_mode_by_name(const char *name);
 HAK_API const char *hak_mode_name(hak_mode mode);
-/* Adds a reference, or drops one; when the last one is dropped the pages go back. NULL is allowed. Fast; the
- * last reference takes a call for the pages. [any thread] */
+/* Add a reference, and drop one; when the last reference is dropped the pages go back. NULL is fine. Fast;
+ * the last reference takes a call for the pages. [any thread] */
 HAK_API hak_policy *hak_policy_ref(const hak_policy *policy);
 HAK_API void hak_policy_unref(const hak_policy *policy);
 
 /* ---- Reading ------------------------------------------------------------------------------------- */
 
-/* Never NULL; valid as long as the policy is. Fast. [any thread] */
+/* Returns the name, never NULL; valid as long as the policy is. Fast. [any thread] */
 HAK_API const char *hak_policy_name(const hak_policy *policy);
-/* A hak_mode, or HAK_POLICY_MODE_NONE. Fast. [any thread] */
+/* Returns a hak_mode, or HAK_POLICY_MODE_NONE. Fast. [any thread] */
 HAK_API int hak_policy_mode(const hak_policy *policy);
-/* The numbers that it sets, 0 for all others. The caller sets tuning->size. 0 = ok, -1 = tuning->size is not
- * valid. Cost: constant. [any thread] */
+/* Fills in the numbers that the policy sets, 0 for all others. The caller sets tuning->size. Returns 0, or -1
+ * if tuning->size is not valid. Cost: constant. [any thread] */
 HAK_API int hak_policy_tuning(const hak_policy *policy, hak_tuning *tuning);
 /* Fills in up to `count` hints and returns how many there are. The names are valid as long as the policy is.
  * Cost: a step for each hint. [any thread] */
@@ -109,9 +109,9 @@ typedef struct hak_policy_error {
     unsigned line;  /* from 1; 0 = no memory */
     char text[120]; /* what is wrong there */
 } hak_policy_error;
-/* The policy that the text of n bytes describes. On an error it returns NULL and *error (which may be NULL)
- * says why: another version, unknown or repeated words, values out of range. os: as for hak_policy_new. Cost:
- * some steps for each byte, and that of hak_policy_new. [any thread] */
+/* Makes the policy that the text of n bytes describes. On an error returns NULL, and *error says why (error
+ * may be NULL): another version, unknown or repeated words, values out of range. os: as for hak_policy_new.
+ * Cost: some steps for each byte, and that of hak_policy_new. [any thread] */
 HAK_API hak_policy *hak_policy_parse(const hak_os *os, const char *text, size_t n, hak_policy_error *error);
 /* Writes the policy as text, at most `room` bytes with the terminating 0, and returns the length of the whole
  * text without that 0. hak_policy_parse makes an equal policy of it. out may be NULL if room is 0. Cost: some
@@ -126,29 +126,29 @@ HAK_API size_t hak_policy_diff(const hak_policy *from, const hak_policy *to, hak
 
 /* ---- Policies of contexts and spaces ------------------------------------------------------------- */
 
-/* The context follows this policy from now on; NULL: its options again. The context takes a reference. If the
- * context has a space of its own, the space follows the policy, too. first_offset and slab_sizes are read
- * when a context is made: a policy that is set later does not change them, nor those of threads that come to
- * a shared context later. Magazines and caches shrink at once. If packed_bytes falls below what is packed,
- * size classes have slabs from then on, and those that took one keep to slabs when it rises again; a context
- * that was made to pack nothing goes on so. The other threads of a shared context follow at their next slow
- * path. 0 = ok; -1 = no memory, and nothing changed. Cost: a step for each size class and hint, and for what
- * caches give back. */
+/* Makes the context follow this policy from now on; NULL = its options again. The context takes a reference.
+ * If the context has a space of its own, the space follows the policy, too. first_offset and slab_sizes are
+ * read when a context is made: a policy that is set later changes them neither for the context nor for
+ * threads that come to a shared context later. Magazines and caches shrink at once. If packed_bytes falls
+ * below what is packed, size classes use slabs from then on; a class that took a slab keeps to slabs when
+ * packed_bytes rises again. A context that was made to pack nothing never packs. The other threads of a
+ * shared context follow at their next slow path. Returns 0; -1 if there is no memory, and then nothing
+ * changed. Cost: a step for each size class and hint, and for what caches give back. */
 HAK_API int hak_ctx_policy_set(hak_ctx *ctx, const hak_policy *policy);
-/* The policy of the context; the caller owns a reference. NULL = none. Cost: constant. */
+/* Returns the policy of the context; the caller owns a reference. NULL = none. Cost: constant. */
 HAK_API hak_policy *hak_ctx_policy(const hak_ctx *ctx);
-/* The numbers that are in force for the context now, those of its space included. The caller sets
- * tuning->size. 0 = ok, -1 = tuning->size is not valid. Cost: constant. */
+/* Fills in the numbers that are in force for the context now, those of its space included. The caller sets
+ * tuning->size. Returns 0, or -1 if tuning->size is not valid. Cost: constant. */
 HAK_API int hak_ctx_tuning(const hak_ctx *ctx, hak_tuning *tuning);
-/* The same for the numbers of a space. If a limit falls, the pages above it go back with the next free of a
- * unit or the next tick. Cost: constant. [any thread] */
+/* Set and return the policy of a space, as above. If a limit falls, the pages above it go back with the next
+ * free of a unit or the next tick. Cost: constant. [any thread] */
 HAK_API void hak_space_policy_set(hak_space *space, const hak_policy *policy);
 HAK_API hak_policy *hak_space_policy(hak_space *space);
 
 /* Names a call site, so that policies can refer to it; a second name replaces the first. Each site takes 22
  * to 43 bytes of metadata, even if no hint of the current policy names it: a later policy may. A context has
- * room for 49152 sites. 0 = ok; -1 = no memory or no room, or the name is NULL, empty or too long, has a
- * blank at an end or a control character, or the site is 0. Cost: a step for each hint. */
+ * room for 49152 sites. Returns 0, or -1 if there is no memory or no room, if the name is NULL, empty or too
+ * long, or has a blank at an end or a control character, or if the site is 0. Cost: a step for each hint. */
 HAK_API int hak_site_define(hak_ctx *ctx, hak_site site, const char *name);
 
 #ifdef __cplusplus

@@ -1,28 +1,28 @@
-/* hakmem, profiles: what the memory of a context is for, by call site or by stack.
+/* hakmem, profiles: which call site or stack holds the memory of a context.
  *
  *       hak_profile_options options = HAK_PROFILE_OPTIONS_INIT;
  *       hak_profile_start(ctx, &options);
  *       ... hak_alloc_cs(ctx, n, label, HAK_CALLSITE()) ...
  *       hak_profile_visit(ctx, print_stack, NULL);
  *
- * SAMPLED    Each allocated byte has the same chance to be drawn, one in `mean` on average; a block of which
- *            a byte is drawn is a sample. A sample of n bytes stands for n / (1 - exp(-n / mean)) bytes, so
- *            that every sum is an estimate without bias, and comes with its standard error.
+ * SAMPLED    Each allocated byte has the same chance to be drawn, one in `mean` on average; a block with a
+ *            drawn byte is a sample. A sample of n bytes stands for n / (1 - exp(-n / mean)) bytes, so every
+ *            sum is an unbiased estimate, and comes with its standard error.
  * EXACT      Every block is a sample: all numbers are exact and all errors are 0. Each live block takes 50 to
  *            60 bytes of the table, and each allocation and free takes a look-up.
  *
- * COUNTED    The host counts: it asks for the record of a stack (hak_profile_counts_of), and adds to it what
- *            it allocates and frees (hak_profile_count_*), as far as it knows of each block which record is
- *            its own and how large it is. All numbers are exact; ages and lifetimes are not known. The
+ * COUNTED    The host counts: it asks for the record of a stack (hak_profile_counts_of), and adds what it
+ *            allocates and frees to the record (hak_profile_count_*). For that the host has to know the
+ *            record and the size of each block. All numbers are exact; ages and lifetimes are not known. The
  *            context itself does nothing, and its allocations are as fast as without a profile. Local
  *            contexts only.
  *
- * Blocks count with their usable bytes (hak_usable_size; with HAK_DEBUG_CANARY those of the pattern, too), as
- * everywhere in hakmem: in an exact profile that has run from the beginning, the live bytes of all stacks add
- * up to the live bytes of the context. (COUNTED: with what the host says.) A realloc that copies the
- * block is an allocation and a free. One that resizes it in place, or moves its pages, leaves it with the
- * stack that allocated it. A block from before an exact profile began is not in it until one of both moves
- * it.
+ * A block counts with its usable bytes, as everywhere in hakmem: hak_usable_size, and with HAK_DEBUG_CANARY
+ * the bytes of the pattern too. COUNTED: with the bytes that the host says. In an exact profile that has run
+ * from the beginning, the live bytes of all stacks therefore add up to the live bytes of the context. A
+ * realloc that copies the block is an allocation and a free; a realloc that resizes the block in place, or
+ * moves its pages, leaves it with the stack that allocated it. A block from before an exact profile began is
+ * not in the profile until a realloc copies the block or moves its pages.
  *
  * STABILITY  Stable.
  *
@@ -30,9 +30,9 @@
  * thread may be inside hak_profile_visit while hak_profile_start or _reset runs. A thread that is allocating
  * joins or leaves the profile with its next allocation for which its magazine is empty.
  *
- * COST       Off: none. Sampled: each allocation takes a few instructions more; a free takes more only in a
- *            unit of 16 KiB in which a sampled block lives. Counted: some 15 instructions for each call
- *            below. The tables lie in committed memory of the context and count as metadata.
+ * COST       Off: none. Sampled: each allocation takes a few more instructions; a free takes more only in a
+ *            unit of 16 KiB with a live sampled block. Counted: some 15 instructions for each call below. The
+ *            tables lie in committed memory of the context and count as metadata.
  *
  * A profile ends with its context. Since 0.1. */
 #ifndef HAKMEM_PROFILE_H
@@ -63,39 +63,38 @@ typedef struct hak_profile_options {
     hak_profile_mode mode; /* default HAK_PROFILE_SAMPLED */
     size_t mean;           /* sampled: mean bytes between samples. 0 = 512 KiB; 1 KiB to 1 TiB */
     unsigned depth;        /* frames kept of a stack, at most. 0 = 32; at most HAK_PROFILE_DEPTH_MOST */
-    size_t table_bytes;    /* bytes for stacks, samples and marks, at most. 0 = 1 MiB; 64 KiB to 1 TiB. The
-                              table begins with 32 KiB and grows when it is full */
+    size_t table_bytes;    /* most bytes for stacks, samples and marks. 0 = 1 MiB; 64 KiB to 1 TiB. The table
+                              begins with 32 KiB and grows when it is full */
     hak_frames_fn *frames; /* NULL = stacks are call sites. COUNTED: not called */
     void *user;            /* for `frames` */
     uint64_t seed;         /* of the draws: the same seed draws the same bytes */
     bool frames_alone;     /* stacks with the same frames are one stack, even if their call sites differ */
-    bool one_by_one;       /* allocations of a local context are counted one by one, not in batches: for hosts
-                              that call hak_alloc_counted (hakmem/inline.h) */
-    size_t (*resident)(void); /* resident bytes of the process, 0 = not known, for hak_profile_mark, on whose
-                              thread it is called: hakmem reads no files. NULL = not known */
-    void (*gone)(void *user); /* COUNTED: all records are about to go, by hak_profile_reset or _start; the
-                                 host forgets
-                              which blocks are of which. May not call into the context. Not called where the
-                              context is destroyed. NULL = nothing */
+    bool one_by_one;       /* the profile counts allocations of a local context one by one, not in batches:
+                              for hosts that call hak_alloc_counted (hakmem/inline.h) */
+    size_t (*resident)(void); /* returns the resident bytes of the process, 0 = not known. hak_profile_mark
+                              calls it on its own thread, since hakmem reads no files. NULL = not known */
+    void (*gone)(void *user); /* COUNTED: hak_profile_reset or _start is about to delete all records, so the
+                                 host must forget which block belongs to which record. Must not call into the
+                                 context. Not called when the context is destroyed. NULL = nothing */
 } hak_profile_options;
 #define HAK_PROFILE_OPTIONS_INIT                                                                             \
     {                                                                                                        \
         sizeof(hak_profile_options), HAK_PROFILE_SAMPLED, 0, 0, 0, NULL, NULL, 0, false, false, NULL, NULL   \
     }
 
-/* What is wrong with the options, in one line; NULL = nothing. Cost: constant. [any thread] */
+/* Returns what is wrong with the options, in one line; NULL = nothing. Cost: constant. [any thread] */
 HAK_API const char *hak_profile_options_error(const hak_profile_options *options);
-/* Begins a profile; options NULL = defaults. The results of an earlier profile are dropped. Blocks that are
- * live already are not part of the new one. 0 = ok; -1 = the options are broken, a profile is running, or the
- * context is shared and the mode COUNTED; -2 = no memory, or over the limit. On an error nothing changes.
- * Cost: a step for each size class, and one for each sample of an earlier profile. */
+/* Begins a profile and drops the results of an earlier one; options NULL = defaults. Blocks that are live
+ * already are not part of the new profile. Returns 0; -1 if the options are broken, a profile is running, or
+ * the context is shared and the mode COUNTED; -2 if memory is out or the limit is reached. On an error
+ * nothing changes. Cost: a step for each size class, and one for each sample of an earlier profile. */
 HAK_API int hak_profile_start(hak_ctx *ctx, const hak_profile_options *options);
-/* Takes no more samples. The results stay, and frees of sampled blocks are still counted. 0 = ok; -1 = no
- * profile is running. Cost: a step for each size class. */
+/* Takes no more samples. The results stay, and frees of sampled blocks are still counted. Returns 0, or -1 if
+ * no profile is running. Cost: a step for each size class. */
 HAK_API int hak_profile_stop(hak_ctx *ctx);
-/* Drops all results and marks; a running profile starts again from nothing. If none is running, a local
- * context gets back all memory of the profile, a shared one all but the first 32 KiB. 0 = ok; -1 = there is
- * no profile. Cost: some steps for each live sample, and clearing the table. */
+/* Drops all results and marks; a running profile starts again from nothing. If no profile is running, a local
+ * context gets back all memory of the profile, a shared context all but the first 32 KiB. Returns 0, or -1 if
+ * there is no profile. Cost: some steps for each live sample, and clearing the table. */
 HAK_API int hak_profile_reset(hak_ctx *ctx);
 
 /* The kind of a stack's blocks. SMALL_FREQUENT: 1 KiB or less on average, and at least one in a thousand of
@@ -123,23 +122,24 @@ typedef struct hak_profile_stack {
     uint64_t samples, live_samples;
     double alloc_blocks, alloc_bytes; /* since the start */
     double live_blocks, live_bytes;
-    double peak_blocks, peak_bytes; /* what was live when the context was at its highest */
+    double peak_blocks, peak_bytes; /* what was live when the context had most live bytes */
     double alloc_bytes_error, live_bytes_error, peak_bytes_error; /* standard errors */
     double mean_bytes;                                            /* of a block */
     size_t largest_bytes;                                         /* among the samples */
     double age_ns;                                                /* of live blocks, on average */
-    double lifetime[HAK_PROFILE_LIFETIMES]; /* freed blocks by log2 of their lifetime in ns. Exact profiles
-                                               read the clock only at every 64th event */
+    double lifetime[HAK_PROFILE_LIFETIMES]; /* freed blocks by log2 of their lifetime in ns. An exact profile
+                                               reads the clock only at every 64th event */
     double grown_blocks, grown_bytes;       /* reallocs to a larger size, and the bytes added */
     hak_profile_class kind;
-    bool long_lived;     /* most blocks lived for a second or more, among those freed or that old */
-    double pinned_bytes; /* free memory that cannot go back since these blocks lie beside it: the sum of
+    bool long_lived;     /* of the blocks that were freed or are at least a second old, most lived for a
+                            second or more */
+    double pinned_bytes; /* free memory that cannot go back because these blocks lie beside it: the sum of
                             hak_block_pins over the live blocks. COUNTED: 0 */
 } hak_profile_stack;
 /* Return false to stop. Must not call into the context. */
 typedef bool hak_profile_fn(void *user, const hak_profile_stack *stack);
-/* Calls fn for every stack, in the order of their first samples. 0 = all were visited, 1 = fn stopped, -1 =
- * there is no profile. Cost: up to a thousand instructions for each stack, and for each live sample that
+/* Calls fn for every stack, in the order of first samples. Returns 0 if all were visited, 1 if fn stopped, -1
+ * if there is no profile. Cost: up to a thousand instructions for each stack, and for each live sample that
  * of hak_block_pins. */
 HAK_API int hak_profile_visit(const hak_ctx *ctx, hak_profile_fn *fn, void *user);
 
@@ -156,8 +156,8 @@ typedef struct hak_profile_info {
     uint64_t started_ns;    /* by the clock of the space */
     unsigned marks;         /* windows begun by hak_profile_mark */
 } hak_profile_info;
-/* Fills in *info. 0 = ok; -1 = size is not set, or there is no profile. Cost: constant; COUNTED: a step for
- * each stack. */
+/* Fills in *info. Returns 0, or -1 if info->size is not set or there is no profile. Cost: constant; COUNTED:
+ * a step for each stack. */
 HAK_API int hak_profile_stats(const hak_ctx *ctx, hak_profile_info *info);
 
 /* ---- Counted by the host -------------------------------------------------------------------------- */
@@ -170,25 +170,25 @@ typedef struct hak_profile_counts {
     uint32_t id; /* as hak_profile_stack.id; set by hakmem */
 } hak_profile_counts;
 
-/* What lives of all stacks, and lived when most did. */
+/* The sums over all stacks: live bytes now and at the peak. */
 typedef struct hak_profile_tally {
     uint64_t live_bytes, peak_bytes, peak_seen;
     uint64_t missed; /* blocks that the host could not count, for hak_profile_info.dropped_samples */
 } hak_profile_tally;
 
-/* The record of these frames (NULL = none; `depth` of hak_profile_options at most, more are cut) and this
- * label, a new one where there is none. It stays until the profile is reset or started again, of which
- * hak_profile_options.gone tells, or the context destroyed. NULL = there is no room
- * (dropped_stacks counts it), or no counted profile is running. Cost: a look-up; hosts keep the pointer for
- * the next allocation of the same place. */
+/* Returns the record of these frames and this label, and makes the record if there is none. frames NULL = no
+ * frames; frames beyond hak_profile_options.depth are cut. The record stays until the profile is reset or
+ * started again, which hak_profile_options.gone tells, or until the context is destroyed. Returns NULL if
+ * there is no room (dropped_stacks counts it) or no counted profile is running. Cost: a look-up; a host keeps
+ * the pointer for the next allocation at the same place. */
 HAK_API hak_profile_counts *hak_profile_counts_of(hak_ctx *ctx, const uintptr_t *frames, unsigned depth,
                                                   hak_label label);
-/* For the functions below; valid as long as the records. NULL = there is no counted profile. It goes on after
- * hak_profile_stop, for frees. Cost: constant. */
+/* Returns the tally for the functions below; valid as long as the records. NULL = there is no counted
+ * profile. The tally stays after hak_profile_stop, so that the host can count frees. Cost: constant. */
 HAK_API hak_profile_tally *hak_profile_tally_of(hak_ctx *ctx);
 
-/* What was live at the highest moment is not copied when there is a higher one: a record that changes for the
- * first time after it keeps what it had. */
+/* Keeps what a record had at the peak. A new peak copies no record; a record saves its numbers when it
+ * changes for the first time after the peak. */
 static inline void hak_profile_count_peak_(const hak_profile_tally *all, hak_profile_counts *counts)
 {
     if (counts->peak_seen == all->peak_seen) return;
@@ -207,14 +207,14 @@ static inline void hak_profile_count_more_(hak_profile_tally *all, hak_profile_c
     all->peak_seen++;
 }
 
-/* A block of `size` bytes, as the host counts them, was allocated. */
+/* Counts a new block of `size` bytes, as the host measures them. */
 static inline void hak_profile_count_alloc(hak_profile_tally *all, hak_profile_counts *counts, size_t size)
 {
     hak_profile_count_peak_(all, counts);
     counts->alloc_blocks++;
     hak_profile_count_more_(all, counts, size, size);
 }
-/* A block of that record was freed. */
+/* Counts that a block of the record was freed. */
 static inline void hak_profile_count_free(hak_profile_tally *all, hak_profile_counts *counts, size_t size)
 {
     hak_profile_count_peak_(all, counts);
@@ -222,7 +222,7 @@ static inline void hak_profile_count_free(hak_profile_tally *all, hak_profile_co
     counts->freed_bytes += size;
     all->live_bytes -= size;
 }
-/* A block of that record was resized and stays with it. */
+/* Counts that a block of the record was resized and stays with the record. */
 static inline void hak_profile_count_resize(hak_profile_tally *all, hak_profile_counts *counts,
                                             size_t old_size, size_t size)
 {
@@ -239,59 +239,60 @@ static inline void hak_profile_count_resize(hak_profile_tally *all, hak_profile_
 
 /* ---- Windows ------------------------------------------------------------------------------------- */
 
-/* Begins a window: the counts of each stack are kept. name: its first 47 bytes are copied; NULL = "". Returns
- * the number of the window, from 1; -1 = there is no profile, -2 = no room in the table. Cost: a step, and 48
- * bytes of the table, for each stack. */
+/* Begins a window: keeps the counts of each stack as they are now. name: the first 47 bytes are copied; NULL
+ * = "". Returns the number of the window, from 1; -1 if there is no profile, -2 if the table has no room.
+ * Cost: a step, and 48 bytes of the table, for each stack. */
 HAK_API int hak_profile_mark(hak_ctx *ctx, const char *name);
 
 typedef struct hak_profile_window {
-    size_t size;
+    size_t size;                        /* arrays are filled: it changes with HAK_LAYOUT only */
     const char *name;                   /* valid until the profile is reset, started again or destroyed */
     uint64_t at_ns;                     /* when it began */
     size_t live_bytes, committed_bytes; /* of the context, then */
     size_t resident_bytes; /* of the process, then, by hak_profile_options.resident; 0 = not known */
 } hak_profile_window;
-/* The windows, from number 1. Fills in up to `count` of them and returns how many there are; -1 = there is no
- * profile. Cost: a step for each window. */
+/* Describes the windows, from number 1. Fills in up to `count` of them and returns how many there are; -1 if
+ * there is no profile. Cost: a step for each window. */
 HAK_API int hak_profile_marks(const hak_ctx *ctx, hak_profile_window *out, size_t count);
-/* What changed between the beginning of window `from` and that of window `to`. 0 is the start of the profile;
- * the number after the last one is now. Calls fn for each stack that allocated or freed in between: alloc_*
- * and live_* are differences (live_* may be negative), live_bytes_error is an upper bound, and peaks, ages,
- * lifetimes and growth are 0. Returns what hak_profile_visit returns, and -1 also if there are no such
- * windows or to <= from. Cost: that of hak_profile_visit. */
+/* Tells what changed between the beginning of window `from` and that of window `to`. 0 is the start of the
+ * profile; the number after the last window is now. Calls fn for each stack that allocated or freed in
+ * between: alloc_* and live_* are differences (live_* may be negative), live_bytes_error is an upper bound,
+ * and peaks, ages, lifetimes and growth are 0. Returns what hak_profile_visit returns, and -1 also if there
+ * are no such windows or to <= from. Cost: that of hak_profile_visit. */
 HAK_API int hak_profile_diff(const hak_ctx *ctx, unsigned from, unsigned to, hak_profile_fn *fn, void *user);
 
 /* What the growth of a stack looks like. */
 typedef enum hak_profile_trend {
-    HAK_PROFILE_GROWS, /* none of the others: nothing says that it goes on */
+    HAK_PROFILE_GROWS, /* neither of the others: nothing says that it goes on */
     HAK_PROFILE_LEAKS, /* the same as `leak` */
-    HAK_PROFILE_FILLS  /* the growth falls off or has stopped, as that of a cache that fills */
+    HAK_PROFILE_FILLS  /* the growth slows down or has stopped, like that of a cache that fills */
 } hak_profile_trend;
 
-/* How the live bytes of a stack grew. All windows are examined, of more than 32 every second, third and so on
- * up to now; or the later part of these alone, where the growth began later. A last window of less than half
- * the usual length counts with the one before. */
+/* How the live bytes of a stack grew. All windows up to now are examined; if there are more than 32, every
+ * second, third and so on. Where the growth began later, only the later part of these is. A last window of
+ * less than half the usual length counts with the one before. */
 typedef struct hak_profile_growth {
     size_t size;
     uint32_t stack;                   /* its id */
     double bytes_a_window, low, high; /* slope (Theil and Sen), with its 95 % interval */
-    double freed_share; /* of the old blocks: those allocated before the middle of these windows. COUNTED: at
-                           least so much, since it is not known which blocks are freed */
+    double freed_share; /* of the old blocks: those allocated before the middle of these windows. COUNTED: a
+                           lower bound, since it is not known which blocks are freed */
     unsigned windows;   /* how many the growth went over */
-    bool leak;          /* the stack grew evenly until the end, by more than its samples err, to where it had not
-                           been before; and what lived at the middle lives now, or each window left something
-                           behind, or the growth was never interrupted */
+    bool leak;          /* the stack grew evenly until the end, by more than the error of its samples, to a
+                           size that it never had before; and the blocks from the middle are still live, or
+                           each window left something behind, or the growth was never interrupted */
     char evidence[192]; /* the reason for `leak` in one sentence */
     hak_profile_trend trend;
-    double kept_share; /* of the bytes that lived at the middle of these windows, those of blocks that live now.
-                          COUNTED: at most so much */
+    double kept_share; /* of the bytes live at the middle of these windows, the share in blocks that live now.
+                          COUNTED: an upper bound */
     double bytes_an_hour, low_an_hour, high_an_hour; /* the slope by the clock; 0 = it stood still */
     uint64_t since_ns;                               /* when the first of these windows began */
 } hak_profile_growth;
 typedef bool hak_profile_growth_fn(void *user, const hak_profile_growth *growth);
 /* Calls fn for every stack whose whole interval of the slope is above 0. It needs at least 5 windows, each
- * with about the same work. 0 = all were visited, 1 = fn stopped, -1 = there is no profile. Cost: 2,000 steps
- * for each stack, one for each mark and stack, and one for each live sample and stack that grew. */
+ * with about the same work. Returns 0 if all were visited, 1 if fn stopped, -1 if there is no profile. Cost:
+ * 2,000 steps for each stack, one for each mark and stack, and one for each live sample and stack that
+ * grew. */
 HAK_API int hak_profile_grown(const hak_ctx *ctx, hak_profile_growth_fn *fn, void *user);
 
 #ifdef __cplusplus

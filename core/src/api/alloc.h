@@ -1,6 +1,6 @@
-/* api/: the functions of hakmem.h. It may know everything below. What is wrong with arguments and options
- * is found and reported here, before anything below is called. The hot path is alloc.c up to
- * its heading "Slow paths"; this header has what its fast paths fall back to. */
+/* api/: the functions of hakmem.h. This folder may include all others. It checks arguments and options, and
+ * reports what is wrong, before it calls anything below. The hot path is alloc.c up to its heading "Slow
+ * paths"; this header has what the fast paths fall back to. */
 #ifndef HK_ALLOC_H
 #define HK_ALLOC_H
 

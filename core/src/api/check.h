@@ -1,4 +1,5 @@
-/* Checks that cost: the allocation and free paths of HAK_DEBUG_CHECK and HAK_DEBUG_POISON. */
+/* The allocation and free paths of HAK_DEBUG_CHECK and HAK_DEBUG_POISON, apart because the checks cost
+ * time. */
 #ifndef HK_CHECK_H
 #define HK_CHECK_H
 

@@ -11,7 +11,7 @@
 #include "heap/big.h"
 #include "heap/context.h"
 #include "heap/guard.h"
-#include "heap/guide.h"
+#include "heap/hints.h"
 #include "heap/packed_quick.h"
 #include "shared/thread_heap.h"
 #include "space/open.h"
@@ -26,12 +26,12 @@ void *hak_ctx_user(const hak_ctx *ctx)
     return ctx->host.user;
 }
 
-hak_ctx *(hak_ctx_new)(hak_space *space, const hak_options *given)
+hak_ctx *(hak_ctx_new)(hak_space *space, const hak_options *host)
 {
     hak_options o;
     hak_tuning t, merged;
-    uint32_t said;
-    if (hk_options_read(&o, &t, &said, given)) return NULL;
+    uint32_t given;
+    if (hk_options_read(&o, &t, &given, host)) return NULL;
     const hak_tuning *base = o.tuning;
     /* Only a space in a caller's buffer must set units aside for label bytes, and a space of one's own never
      * is. */
@@ -40,14 +40,14 @@ hak_ctx *(hak_ctx_new)(hak_space *space, const hak_options *given)
     if (!space) {
         hak_space_options small = HAK_SPACE_OPTIONS_INIT;
         small.mode = o.mode;
-        small.tuning = said ? hk_tuning_said(&merged, base, said) : NULL;
+        small.tuning = given ? host->tuning : NULL;
         small.policy = o.policy;
         space = own = (hak_space_new)(&small);
         if (!space) return NULL;
     }
     if (labelled) hk_space_labels_begin(space);
     if (o.policy) {
-        hk_policy_merge(&merged, base, said, o.policy, o.workload);
+        hk_policy_settings(&merged, base, given, o.policy, o.workload);
         o.tuning = &merged;
     }
     bool can = !(o.debug & HAK_DEBUG_GUARD) || hk_guard_make(space);
@@ -61,20 +61,20 @@ hak_ctx *(hak_ctx_new)(hak_space *space, const hak_options *given)
     ctx->judge = hk_report_wrong;
     if (o.shared) hk_shared_make(ctx, &o);
     hk_account_begin(ctx);
-    ctx->advice.said = said;
-    if ((o.policy && !hk_guide_begin(ctx, base, o.policy)) ||
+    ctx->settings.given = given;
+    if ((o.policy && !hk_hints_begin(ctx, base, o.policy)) ||
         (ctx->debug & HAK_DEBUG_TRACE && !hk_trace_begin(ctx, o.trace_calls))) {
         hak_ctx_destroy(ctx);
         return NULL;
     }
-    if (o.shared) ctx->heaps->hinted = ctx->advice.hinted;
+    if (o.shared) ctx->heaps->hinted = ctx->settings.hinted;
     return ctx;
 }
 
 void hak_ctx_destroy(hak_ctx *ctx)
 {
     if (!ctx) return;
-    if (ctx->advice.learner) hk_learner_forget(ctx);
+    if (ctx->settings.learner) hk_learner_forget(ctx);
     hak_space *space = ctx->space;
     if (ctx->role == HK_SHARED) hk_shared_destroy(ctx);
     hk_big_destroy(ctx);
@@ -93,9 +93,9 @@ void hak_space_delete(hak_space *space)
     while (space->charged)
         hk_account_end(space->charged);
     hk_big_unmap_all(space);
-    for (const hk_guide *g = space->guides; g; g = g->next) {
-        if (g->ctx->advice.learner) hk_learner_forget(g->ctx);
-        hak_policy_unref(g->policy);
+    for (const hk_hints *h = space->hints; h; h = h->next) {
+        if (h->ctx->settings.learner) hk_learner_forget(h->ctx);
+        hak_policy_unref(h->policy);
     }
     hak_policy_unref(space->policy);
     hk_guard_release(atomic_load(&space->guard), &space->os);

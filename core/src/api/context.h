@@ -1,3 +1,4 @@
+/* The end of retired contexts, for the paths that free. */
 #ifndef HK_CONTEXT_H
 #define HK_CONTEXT_H
 

@@ -1,3 +1,4 @@
+/* Reports misuse and counts failures. */
 #ifndef HK_ERRORS_H
 #define HK_ERRORS_H
 

@@ -1,4 +1,4 @@
-/* HAK_DEBUG_GUARD: which blocks are drawn, and what is told of them. */
+/* HAK_DEBUG_GUARD: draws blocks, and explains addresses to the host. */
 #include "api/guard.h"
 
 #include "api/check.h"
@@ -119,29 +119,31 @@ static void put_where(hk_text *t, const hak_guard_report *r)
     hk_text_put(t, before ? " bytes before" : behind ? " bytes behind the end of" : " bytes into");
 }
 
-size_t hak_guard_text(const hak_guard_report *r, char *out, size_t room)
+size_t hak_guard_text(const hak_guard_report *report, char *out, size_t room)
 {
+    hak_guard_report r;
     hk_text t = {out, 0, room};
+    if (!hak_sized_copy(&r, sizeof r, report)) return hk_text_end(&t);
     hk_text_put(&t, "hakmem: ");
-    hk_text_put(&t, r->error == HAK_OK         ? "access"
-                    : r->error == HAK_E_BOUNDS ? "access out of bounds"
-                                               : "use after free");
+    hk_text_put(&t, r.error == HAK_OK         ? "access"
+                    : r.error == HAK_E_BOUNDS ? "access out of bounds"
+                                              : "use after free");
     hk_text_put(&t, " at ");
-    hk_text_number(&t, (uintptr_t)r->at, 16);
+    hk_text_number(&t, (uintptr_t)r.at, 16);
     hk_text_put(&t, ", ");
-    put_where(&t, r);
+    put_where(&t, &r);
     hk_text_put(&t, " a block of ");
-    hk_text_number(&t, r->bytes, 10);
+    hk_text_number(&t, r.bytes, 10);
     hk_text_put(&t, " bytes at ");
-    hk_text_number(&t, (uintptr_t)r->p, 16);
-    if (r->label_name[0]) {
+    hk_text_number(&t, (uintptr_t)r.p, 16);
+    if (r.label_name[0]) {
         hk_text_put(&t, ", label ");
-        hk_text_put(&t, r->label_name);
+        hk_text_put(&t, r.label_name);
     }
     hk_text_put(&t, "\n");
-    put_event(&t, "  allocated", &r->allocated);
-    if (r->freed && (r->released.thread || r->released.site || r->released.depth))
-        put_event(&t, "  freed", &r->released);
-    else if (r->freed) hk_text_put(&t, "  freed with its context\n");
+    put_event(&t, "  allocated", &r.allocated);
+    if (r.freed && (r.released.thread || r.released.site || r.released.depth))
+        put_event(&t, "  freed", &r.released);
+    else if (r.freed) hk_text_put(&t, "  freed with its context\n");
     return hk_text_end(&t);
 }

@@ -1,4 +1,4 @@
-/* The layout of hakmem/inline.h is that of the structs here. */
+/* Asserts that the layout of hakmem/inline.h is that of the structs of the core. */
 #include "hakmem/inline.h"
 
 #include "heap/ctx.h"

@@ -1,10 +1,10 @@
-/* Names of labels, and what lives under each. */
+/* Defines labels, tells their names, and counts the live blocks of each. */
 #include "api/errors.h"
 
 #include "heap/batch.h"
 #include "heap/big.h"
 #include "heap/guard.h"
-#include "heap/guide.h"
+#include "heap/hints.h"
 #include "heap/label.h"
 #include "heap/label_on.h"
 #include "heap/packed.h"
@@ -95,7 +95,7 @@ static hak_label define(hak_ctx *ctx, const char *name, size_t n)
     memcpy(copy, name, n + 1);
     ctx->labels.defined[at] = copy;
     hak_label label = (hak_label)++ctx->labels.count;
-    hk_guide_label(ctx, label);
+    hk_hints_label(ctx, label);
     return label;
 }
 

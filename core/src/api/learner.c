@@ -1,12 +1,12 @@
-/* Learners: what they see of their contexts, and how these are told. What they decide is in learn/. */
+/* Learners: reads what they see of their contexts, and applies what they decide. learn/ decides. */
 #include "api/learner.h"
 
 #include "base/os.h"
 #include "base/os_lock.h"
 #include "base/policy.h"
-#include "base/tuning.h"
+#include "base/settings.h"
 #include "heap/big.h"
-#include "heap/guide.h"
+#include "heap/hints.h"
 #include "heap/packed.h"
 #include "learn/learn.h"
 #include "shared/thread_heap.h"
@@ -88,7 +88,7 @@ hak_learner *hak_learner_new(const hak_os *given, const hak_learner_options *opt
 
 static void leave(member *m)
 {
-    m->ctx->advice.learner = NULL;
+    m->ctx->settings.learner = NULL;
     hak_policy_unref(m->base);
     hak_policy_unref(m->pages);
     hak_policy_unref(m->told_pages);
@@ -114,7 +114,7 @@ static member *find(hak_learner *l, const hak_ctx *ctx)
 static hak_mode mode_of(const hak_ctx *ctx, const hak_policy *policy)
 {
     int mode = policy ? policy->mode : HAK_POLICY_MODE_NONE;
-    return (hak_mode)(mode == HAK_POLICY_MODE_NONE ? ctx->advice.mode : mode);
+    return (hak_mode)(mode == HAK_POLICY_MODE_NONE ? ctx->settings.mode : mode);
 }
 
 /* Another context of the same space, among those before `end`. */
@@ -128,10 +128,10 @@ static const member *beside(const hak_learner *l, const member *m, const member 
 int hak_learner_add(hak_learner *l, hak_ctx *ctx)
 {
     ctx = hk_whole(ctx);
-    if (ctx->advice.learner) return -1;
-    /* The context gets a guide even without a policy: by the guide the end of its space finds it. */
+    if (ctx->settings.learner) return -1;
+    /* The context gets hints even without a policy: by them the end of its space finds it. */
     hk_whole_lock(ctx);
-    bool made = hk_guide_make(ctx);
+    bool made = hk_hints_make(ctx);
     hk_whole_unlock(ctx);
     if (!made) return -1;
     hak_tuning t = HAK_TUNING_INIT;
@@ -142,7 +142,7 @@ int hak_learner_add(hak_learner *l, hak_ctx *ctx)
         *m = (member){.ctx = ctx, .base = hak_ctx_policy(ctx), .new = true, .told = l->number};
         const member *same = beside(l, m, l->members + HAK_LEARNER_CONTEXTS);
         m->pages = same ? hak_policy_ref(same->pages) : hak_space_policy(ctx->space);
-        ctx->advice.learner = l;
+        ctx->settings.learner = l;
         if (!l->begun) {
             hak_learner_options o = l->learn.o;
             hk_learn_init(&l->learn, &o, mode_of(ctx, m->base), t.retained_bytes, t.expected_bytes);
@@ -189,7 +189,7 @@ static void forget_pages(const member *m)
 
 void hk_learner_forget(hak_ctx *ctx)
 {
-    hak_learner *l = ctx->advice.learner;
+    hak_learner *l = ctx->settings.learner;
     hk_lock_take(&l->held.lock);
     member *m = find(l, ctx);
     see_end(l, m);
@@ -200,7 +200,7 @@ void hk_learner_forget(hak_ctx *ctx)
 
 hak_learner *hak_ctx_learner(const hak_ctx *ctx)
 {
-    return hk_whole(ctx)->advice.learner;
+    return hk_whole(ctx)->settings.learner;
 }
 
 void hak_learner_progress(hak_learner *l, uint64_t n)
@@ -331,9 +331,9 @@ static hk_window end_window(hak_learner *l, uint64_t now_ns)
 /* Whether the retained bytes that come with a mode are more than the learner may decide on. */
 static bool above_budget(const hak_learner *l, const member *m, const hak_policy *base, const hk_choice *c)
 {
-    bool said = m->ctx->advice.said >> offsetof(hak_tuning, retained_bytes) / sizeof(size_t) & 1;
+    bool said = m->ctx->settings.given >> HK_SETTING_retained_bytes & 1;
     if (c->mode == HAK_POLICY_MODE_NONE || said || (base && base->tuning.retained_bytes)) return false;
-    return hk_tuning_preset((hak_mode)c->mode, HAK_WORKLOAD_TRACED)->retained_bytes >
+    return hk_settings_default((hak_mode)c->mode, HAK_WORKLOAD_TRACED)->retained_bytes >
            l->learn.o.retained_most;
 }
 
@@ -382,7 +382,7 @@ static void tell(hak_learner *l, member *m)
 
 void hk_learner_tick(hak_ctx *ctx, uint64_t now_ns)
 {
-    hak_learner *l = ctx->advice.learner;
+    hak_learner *l = ctx->settings.learner;
     hk_lock_take(&l->held.lock);
     member *m = find(l, ctx);
     bool over = now_ns < m->seen_ns || now_ns - l->window_ns >= l->learn.o.window_ns;

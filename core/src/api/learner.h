@@ -1,3 +1,4 @@
+/* What a context tells its learner. */
 #ifndef HK_API_LEARNER_H
 #define HK_API_LEARNER_H
 

@@ -1,4 +1,4 @@
-/* Limits of a context, and the callback of the soft one. */
+/* Sets the limits of a context, and calls the host back when it passes the soft limit. */
 #include "api/limits.h"
 
 #include "shared/thread_heap.h"

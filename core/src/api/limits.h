@@ -1,3 +1,4 @@
+/* Decides whether and where a context may allocate: limits, retirement, the heap of the calling thread. */
 #ifndef HK_LIMITS_H
 #define HK_LIMITS_H
 

@@ -12,13 +12,13 @@ void hak_options_init(hak_options *o, size_t size)
     hk_sized_init(o, size);
 }
 
-const char *hk_options_read(hak_options *o, hak_tuning *t, uint32_t *said, const hak_options *given)
+const char *hk_options_read(hak_options *o, hak_tuning *t, uint32_t *given, const hak_options *host)
 {
     static const hak_options defaults = HAK_OPTIONS_INIT;
     const char *error;
-    if (!hak_sized_copy(o, sizeof *o, given ? given : &defaults))
+    if (!hak_sized_copy(o, sizeof *o, host ? host : &defaults))
         return "hak_options.size is not set, or more is set than is known";
-    o->tuning = hk_tuning_read(t, o->tuning, o->mode, o->workload, said, &error);
+    o->tuning = hk_settings_read(t, o->tuning, o->mode, o->workload, given, &error);
     if (!o->tuning) return error;
     if (o->debug & ~(unsigned)(HAK_DEBUG_CHECK | HAK_DEBUG_POISON | HAK_DEBUG_ABORT | HAK_DEBUG_GUARD |
                                HAK_DEBUG_CANARY | HAK_DEBUG_QUARANTINE | HAK_DEBUG_TRACE | HAK_DEBUG_RANDOM))
@@ -31,10 +31,10 @@ const char *hk_options_read(hak_options *o, hak_tuning *t, uint32_t *said, const
     return hk_label_names_error(o->labels, o->label_count);
 }
 
-const char *(hak_options_error)(const hak_options *given)
+const char *(hak_options_error)(const hak_options *host)
 {
     hak_options o;
     hak_tuning t;
-    uint32_t said;
-    return hk_options_read(&o, &t, &said, given);
+    uint32_t given;
+    return hk_options_read(&o, &t, &given, host);
 }

@@ -1,4 +1,4 @@
-/* What allocations do while a profile counts them. */
+/* What an allocation does while a profile counts. */
 #ifndef HK_API_PROFILE_H
 #define HK_API_PROFILE_H
 

@@ -1,4 +1,4 @@
-/* HAK_DEBUG_QUARANTINE: freed blocks are held back for a while, filled with a pattern that is checked
+/* HAK_DEBUG_QUARANTINE: holds freed blocks back for a while, filled with a pattern, and checks the pattern
  * when they leave. */
 #ifndef HK_QUARANTINE_H
 #define HK_QUARANTINE_H

@@ -1,3 +1,4 @@
+/* Resizes blocks: in place if the new size fits, else by a new block, a copy and a free. */
 #include "api/alloc.h"
 
 #include "api/check.h"
@@ -10,7 +11,7 @@
 #include "heap/block_free.h"
 #include "heap/canary.h"
 #include "heap/guard.h"
-#include "heap/guide.h"
+#include "heap/hints.h"
 #include "heap/label.h"
 #include "heap/packed.h"
 #include "heap/packed_grow.h"
@@ -65,7 +66,7 @@ static bool stays_packed(const hak_ctx *ctx, const void *p, size_t n, int label)
  * block. */
 HK_INLINE void *move_at_hand(hak_ctx *ctx, unsigned kind, void *p, size_t n, int label)
 {
-    if (n - 1 >= 1024 || (ctx->checked & HK_CHECKED) | ctx->advice.hinted) return NULL;
+    if (n - 1 >= 1024 || (ctx->checked & HK_CHECKED) | ctx->settings.hinted) return NULL;
     hk_bin *from = hk_bin_of(ctx, kind), *to = hk_bin_of(ctx, hk_bin_in(ctx, n));
     if (from->top >= from->hi || to->top <= to->lo) return NULL;
     hk_slab *s;
@@ -225,7 +226,8 @@ static HK_NOINLINE unsigned hinted_room(const hak_ctx *ctx, const void *p, int l
     hak_ctx *whole = hk_whole(ctx);
     hak_label given = hk_label_after(ctx, p, label);
     hk_whole_lock(whole);
-    unsigned room = hk_guide_hints(whole->advice.guide) ? hk_guide_room(whole->advice.guide, given, site) : 0;
+    unsigned room =
+        hk_hints_any(whole->settings.hints) ? hk_hints_room(whole->settings.hints, given, site) : 0;
     hk_whole_unlock(whole);
     return room;
 }
@@ -267,7 +269,7 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
     size_t held = HK_UNLIKELY(ctx->debug & HAK_DEBUG_CANARY) ? hk_block_size(ctx, p) : size;
     if (HK_UNLIKELY(hk_pressed(ctx))) hk_pressure(ctx);
     unsigned room = 0;
-    if (HK_UNLIKELY(ctx->advice.hinted) && !(ctx->checked & HK_CHECKED))
+    if (HK_UNLIKELY(ctx->settings.hinted) && !(ctx->checked & HK_CHECKED))
         room = hinted_room(ctx, p, label, site);
     bool takes = hk_takes_label(ctx, p, size, label);
     if (room && takes && stays_hinted(p, size, n, room)) return hk_stay(ctx, hk_check_new(ctx, p, n), label);

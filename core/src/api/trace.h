@@ -1,5 +1,5 @@
-/* HAK_DEBUG_TRACE: the last calls of a context, see hakmem/trace.h. Written under the lock of a shared
- * context, read without one. */
+/* HAK_DEBUG_TRACE: keeps the last calls of a context, see hakmem/trace.h. Writers hold the lock of a shared
+ * context; readers take none. */
 #ifndef HK_TRACE_H
 #define HK_TRACE_H
 

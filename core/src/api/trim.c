@@ -1,4 +1,4 @@
-/* Giving back: magazines to slabs, empty slabs to the space, holes and retained pages to the OS. */
+/* Gives memory back: magazines to slabs, empty slabs to the space, holes and retained pages to the OS. */
 #include "api/trim.h"
 
 #include "api/learner.h"
@@ -186,5 +186,5 @@ void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns)
     if (whole->heaps) tick_shared(whole, now_ns);
     else tick(ctx, now_ns, true);
     hk_space_tick(ctx->space, now_ns);
-    if (HK_UNLIKELY(whole->advice.learner != NULL)) hk_learner_tick(whole, now_ns);
+    if (HK_UNLIKELY(whole->settings.learner != NULL)) hk_learner_tick(whole, now_ns);
 }

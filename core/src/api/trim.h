@@ -1,3 +1,4 @@
+/* What a failed allocation makes a context give up. */
 #ifndef HK_TRIM_H
 #define HK_TRIM_H
 

@@ -1,4 +1,4 @@
-/* Windows of a profile, and what grew over them. */
+/* Begins windows of a profile, and tells what grew over them. */
 #include "api/profile.h"
 
 #include "base/real.h"

@@ -1,5 +1,5 @@
-/* An MPSC stack: any thread pushes and one thread takes all of it. Treiber's push without a pop, so that
- * there is no ABA. The operations on the head are macros because a test puts its own in their place and runs
+/* An MPSC stack: any thread pushes, and one thread takes the whole stack. This is Treiber's push without a
+ * pop, so there is no ABA. The operations on the head are macros, so that a test can replace them and run
  * through all interleavings (tests/core/mpsc_schedules.c). */
 #ifndef HK_MPSC_H
 #define HK_MPSC_H

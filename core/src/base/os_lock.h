@@ -1,11 +1,11 @@
-/* Locks, which are held for a few dozen instructions or over one call of the OS. Who waits spins briefly,
- * then yields, then sleeps for up to half a millisecond at a time. Zeros are a free lock.
+/* Locks, which threads hold for a few dozen instructions or over one call of the OS. A thread that waits
+ * spins briefly, then yields, then sleeps for up to half a millisecond at a time. A lock of zeros is free.
  *
- * There is an order for who has waited for long: such a thread marks the lock as wanted, and when the holder
- * drops the lock, it goes to a thread that has waited for long. Otherwise threads that hold it nearly all the
- * time, on one processor perhaps, would take it again and again while the other one sleeps. Whoever
- * takes a free lock needs one atomic instruction, and whoever drops it none, but a store that keeps the mark.
- * A mark that is set at the moment of that store may be lost, and is set again a little later. */
+ * A thread that has waited for long comes first: it marks the lock as wanted, and when the holder drops the
+ * lock, a thread that has waited for long gets it. Otherwise a thread that holds the lock nearly all the time
+ * could take it again and again while another thread sleeps, above all on one processor. Taking a free lock
+ * is one atomic instruction; dropping it is a plain store that keeps the mark. A mark set at the moment of
+ * that store may be lost; the waiting thread then sets it again a little later. */
 #ifndef HK_OS_LOCK_H
 #define HK_OS_LOCK_H
 

@@ -1,6 +1,6 @@
-/* How many further periods a tick waits before it gives back what nobody wanted. What is wanted again after
- * it was given back came back at the price of page faults: the wait doubles. It falls by a quarter for what
- * was not, so that work with phases, in which most of what is given back is not wanted, keeps it all the
+/* How many further periods a tick waits before it gives unused memory back. If memory is wanted again after
+ * it went back, the program pays page faults, so the wait doubles. If it is not wanted, the wait falls by a
+ * quarter only, so that work in phases, which does not want most of what goes back, keeps the wait all the
  * same. */
 #ifndef HK_PATIENCE_H
 #define HK_PATIENCE_H

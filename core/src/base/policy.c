@@ -97,13 +97,9 @@ static const char *read_options(hak_policy_options *o, hak_tuning *t, const hak_
     if (o->mode != HAK_POLICY_MODE_NONE && (unsigned)o->mode >= HK_MODES) return "mode: HAK_MODE_* only";
     if (o->name && *o->name && !hk_name_good(o->name, HAK_POLICY_NAME_MOST))
         return "name: up to 63 bytes, no blank at an end, no control characters";
-    const char *error;
-    hak_tuning all;
-    uint32_t said;
-    const hak_tuning *read =
-        hk_tuning_read(&all, o->tuning, HAK_MODE_BALANCED, HAK_WORKLOAD_TRACED, &said, &error);
-    if (!read) return error;
-    hk_tuning_said(t, read, said);
+    static const hak_tuning nothing = HAK_TUNING_INIT;
+    const char *error = hk_settings_copy(t, o->tuning ? o->tuning : &nothing);
+    if (error) return error;
     if (o->hint_count > HAK_HINTS_MOST) return "hint_count: at most 1024";
     if (o->hint_count && !o->hints) return "hint_count without hints";
     for (size_t i = 0; i < o->hint_count; i++)
@@ -224,16 +220,16 @@ unsigned hk_policy_room(const hak_policy *policy, bool site, uint64_t hash)
     return h ? h->room : 0;
 }
 
-void hk_policy_merge(hak_tuning *to, const hak_tuning *base, uint32_t said, const hak_policy *policy,
-                     hak_workload workload)
+void hk_policy_settings(hak_tuning *to, const hak_tuning *base, uint32_t given, const hak_policy *policy,
+                        hak_workload workload)
 {
     *to = *base;
     if (!policy) return;
-    const hak_tuning *preset =
-        policy->mode == HAK_POLICY_MODE_NONE ? base : hk_tuning_preset((hak_mode)policy->mode, workload);
-    for (unsigned i = 1; i < HK_TUNING_FIELDS; i++) {
-        size_t own = hk_tuning_get(&policy->tuning, i);
-        if (own) hk_tuning_set(to, i, own);
-        else if (!(said >> i & 1)) hk_tuning_set(to, i, hk_tuning_get(preset, i));
+    const hak_tuning *by_mode =
+        policy->mode == HAK_POLICY_MODE_NONE ? base : hk_settings_default((hak_mode)policy->mode, workload);
+    for (unsigned i = 1; i < HK_SETTING_WORDS; i++) {
+        size_t own = hk_setting_get(&policy->tuning, i);
+        if (own) hk_setting_set(to, i, own);
+        else if (!(given >> i & 1)) hk_setting_set(to, i, hk_setting_get(by_mode, i));
     }
 }

@@ -5,7 +5,7 @@
 #include "hakmem/policy.h"
 
 #include "base/os.h"
-#include "base/tuning.h"
+#include "base/settings.h"
 
 typedef struct hk_hint {
     bool site; /* or a label */
@@ -38,8 +38,9 @@ bool hk_name_good(const char *name, size_t most);
 /* The room that the policy, which may be NULL, gives to the label or site of this name; 0 = none. */
 unsigned hk_policy_room(const hak_policy *policy, bool site, uint64_t hash);
 
-/* *to: the numbers of something made with those in `base`, of which `said` were given, and this policy. */
-void hk_policy_merge(hak_tuning *to, const hak_tuning *base, uint32_t said, const hak_policy *policy,
-                     hak_workload workload);
+/* Makes *to the settings in force under a policy, which may be NULL, for what was made with `base`, where the
+ * host gave those with a bit in `given`. */
+void hk_policy_settings(hak_tuning *to, const hak_tuning *base, uint32_t given, const hak_policy *policy,
+                        hak_workload workload);
 
 #endif

@@ -79,22 +79,19 @@ static bool parse_hint(parser *p, char *rest)
     return true;
 }
 
-/* Each range is known to tuning.c alone. */
-static bool parse_tuning(parser *p, const char *key, const char *value)
+static bool parse_setting(parser *p, const char *key, const char *value)
 {
     unsigned i = 1;
-    while (i < HK_TUNING_FIELDS && strcmp(hk_tuning_name(i), key) != 0)
+    while (i < HK_SETTING_WORDS && strcmp(hk_setting_name(i), key) != 0)
         i++;
-    if (i == HK_TUNING_FIELDS) return fail(p, "'%.40s' is unknown", key);
-    if (hk_tuning_get(&p->tuning, i)) return fail(p, "%s: said twice", key);
+    if (i == HK_SETTING_WORDS) return fail(p, "'%.40s' is unknown", key);
+    if (hk_setting_get(&p->tuning, i)) return fail(p, "%s: said twice", key);
     size_t n;
     if (!parse_number(value, &n)) return fail(p, "%s: '%.40s' is no number", key, value);
     if (n == 0) return fail(p, "%s: 0 is no value; leave the line out", key);
-    hak_tuning all = *hk_tuning_preset(HAK_MODE_BALANCED, HAK_WORKLOAD_TRACED);
-    hk_tuning_set(&all, i, n);
-    const char *wrong = hk_tuning_wrong(&all);
+    const char *wrong = hk_setting_wrong(i, n);
     if (wrong) return fail(p, "%s", wrong + strlen("tuning."));
-    hk_tuning_set(&p->tuning, i, n);
+    hk_setting_set(&p->tuning, i, n);
     return true;
 }
 
@@ -114,7 +111,7 @@ static bool parse_statement(parser *p, char *text)
         p->o.mode = hak_mode_by_name(text);
         return p->o.mode >= 0 || fail(p, "mode: '%.40s' is none", text);
     }
-    return parse_tuning(p, key, text);
+    return parse_setting(p, key, text);
 }
 
 /* text: n bytes, with room for an end behind them. */
@@ -217,10 +214,10 @@ size_t hak_policy_print(const hak_policy *policy, char *out, size_t room)
     put(&p, "%s%d\n", head, VERSION);
     if (policy->name[0]) put(&p, "name %s\n", policy->name);
     if (policy->mode != HAK_POLICY_MODE_NONE) put(&p, "mode %s\n", hak_mode_name((hak_mode)policy->mode));
-    for (unsigned i = 1; i < HK_TUNING_FIELDS; i++) {
-        size_t v = hk_tuning_get(&policy->tuning, i);
+    for (unsigned i = 1; i < HK_SETTING_WORDS; i++) {
+        size_t v = hk_setting_get(&policy->tuning, i);
         number(value, v);
-        if (v) put(&p, "%s %s\n", hk_tuning_name(i), value);
+        if (v) put(&p, "%s %s\n", hk_setting_name(i), value);
     }
     for (size_t i = 0; i < policy->hint_count; i++) {
         const hk_hint *h = &policy->hints[i];
@@ -278,9 +275,9 @@ size_t hak_policy_diff(const hak_policy *from, const hak_policy *to, hak_policy_
     if (!to) to = &nothing;
     differs(&d, "name", from->name[0] ? from->name : NULL, to->name[0] ? to->name : NULL);
     differs(&d, "mode", mode_of(from), mode_of(to));
-    for (unsigned i = 1; i < HK_TUNING_FIELDS; i++)
-        differs(&d, hk_tuning_name(i), said(a, hk_tuning_get(&from->tuning, i)),
-                said(b, hk_tuning_get(&to->tuning, i)));
+    for (unsigned i = 1; i < HK_SETTING_WORDS; i++)
+        differs(&d, hk_setting_name(i), said(a, hk_setting_get(&from->tuning, i)),
+                said(b, hk_setting_get(&to->tuning, i)));
     hints_differ(&d, from, to, false);
     hints_differ(&d, to, from, true);
     return d.n;

@@ -1,3 +1,4 @@
+/* A generator of random numbers that has its state with the caller. */
 #ifndef HK_RANDOM_H
 #define HK_RANDOM_H
 

@@ -1,4 +1,4 @@
-/* What is charged to a context: its limit, its quota, and whose account a space settles at its end. */
+/* Charges a context: against its limit and its quota; and settles the account at the end of its space. */
 #include "heap/account.h"
 
 bool hk_charge(hak_ctx *ctx, size_t n)

@@ -1,4 +1,4 @@
-/* What a context has: its live blocks, and the bytes that it is charged for. */
+/* The account of a context: its live blocks, and the bytes with which it is charged. */
 #ifndef HK_ACCOUNT_H
 #define HK_ACCOUNT_H
 
@@ -40,7 +40,7 @@ void hk_refund(hak_ctx *ctx, size_t n);
 /* Returns the bytes that the context has committed, or is expected to commit. */
 HK_INLINE size_t hk_expected(const hak_ctx *ctx)
 {
-    return hk_max(hk_get(&ctx->account.committed), ctx->advice.expected);
+    return hk_max(hk_get(&ctx->account.committed), ctx->settings.expected);
 }
 
 /* Returns the bytes below the limit, which is *hard; HAK_NONE = there is no limit. */

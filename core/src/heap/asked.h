@@ -1,6 +1,6 @@
-/* With HAK_DEBUG_CHECK, the size that was last asked for is kept for each block. For blocks in units it is in
- * a tree by the unit's number, whose leaves have an entry for each 8 bytes of a unit; for big blocks in their
- * record. When a block is freed, its entry stays until another block begins there. The tree takes a quarter
+/* With HAK_DEBUG_CHECK, keeps for each block the size that was last asked for. For blocks in units, a tree by
+ * the unit's number has the sizes; its leaves have an entry for each 8 bytes of a unit. For big blocks, their
+ * record has it. The entry of a freed block stays until another block begins there. The tree takes a quarter
  * more memory, so only this mode has it. */
 #ifndef HK_ASKED_H
 #define HK_ASKED_H

@@ -1,12 +1,12 @@
-/* Batches: blocks set aside for the next allocations of a class, while a profile samples a context. The
- * table of classes leads allocations of up to 1 KiB to a bin of its own for each class, behind those of the
- * kinds. Frees push on the bin of the kind, as ever. So a bin of its own only drains, and what it was given
- * is what was allocated when it is empty: the trials of so many blocks are made when it is filled, none when
- * one is popped.
+/* Batches: blocks set aside for the next allocations of a class, while a profile samples a context. Each
+ * class then has a second bin, behind the bins of the kinds, and the table of classes leads allocations of up
+ * to 1 KiB there. Frees push on the bin of the kind, as always. So the second bin only drains, and all blocks
+ * put into it are allocated when it is empty. The draws for these blocks are made when the bin is filled, and
+ * none when a block is popped.
  *
- * A block of n bytes is a sample with the chance 1 - exp(-n / mean), as by bytes that are counted down
+ * A block of n bytes is a sample with the chance 1 - exp(-n / mean), the same as where bytes are counted down
  * (profile/draw.c). So the number of blocks of a class up to its next sample has a geometric distribution,
- * and is drawn for each class. */
+ * from which that number is drawn for each class. */
 #ifndef HK_BATCH_H
 #define HK_BATCH_H
 

@@ -1,5 +1,5 @@
-/* Big blocks: above 1 MiB, or smaller ones that grew, each in a mapping of its own. Freed ones are kept for a
- * while (big_cache.h). */
+/* Big blocks: above 1 MiB, or smaller blocks that grew, each in a mapping of its own. The heap keeps freed
+ * big blocks for a while (big_cache.h). */
 #ifndef HK_BIG_H
 #define HK_BIG_H
 

@@ -1,6 +1,6 @@
-/* The big blocks that a heap freed and keeps, resident: by call site, so that a site that frees and asks
- * again gets its block back without a system call. How many follows what is live, what was missed, and
- * time. */
+/* The cache of freed big blocks, which stay resident: by call site, so that a site that frees and asks again
+ * gets its block back without a system call. The size of the cache depends on what is live, what was missed,
+ * and time. */
 #ifndef HK_BIG_CACHE_H
 #define HK_BIG_CACHE_H
 
@@ -47,7 +47,7 @@ hk_big *hk_cached_nearest(const hak_ctx *ctx, size_t size);
 size_t hk_bigs_charged(const hak_ctx *ctx);
 /* Bytes that the cache may hold. */
 size_t hk_cached_limit(const hak_ctx *ctx);
-/* It may become smaller by n, down to `least`. */
+/* Lowers the cache's budget by n bytes, but not below `least`. */
 void hk_cached_wish_less(hak_ctx *ctx, size_t n, size_t least);
 /* A block of this size was given up, in case it is asked for again. */
 void hk_cached_missed(hak_ctx *ctx, size_t size);

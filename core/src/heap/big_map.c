@@ -1,6 +1,7 @@
-/* Big blocks of all contexts of a space, by address, under the lock of the space. A treap: its nodes are the
- * records, so that it asks for no memory, and a node's priority is a hash of its address, so that it needs no
- * random numbers and has the same form whatever came first. A look-up takes about 2 log2(n) steps. */
+/* Finds big blocks of all contexts of a space by address, under the lock of the space. The map is a treap.
+ * Its nodes are the records of the blocks, so it asks for no memory. A node's priority is a hash of its
+ * address, so the treap needs no random numbers and has the same form in whatever order blocks came. A
+ * look-up takes about 2 log2(n) steps. */
 #include "heap/big_map.h"
 
 /* Mixed twice: a weaker hash of addresses at a fixed distance can rise or fall for thousands of them, and the

@@ -1,4 +1,5 @@
-/* 30 KiB of constants, read once: in a file of their own, so that programs can place them. */
+/* 30 KiB of constants, which a context reads once. They have a file of their own so that programs can place
+ * them. */
 #include "heap/ctx.h"
 
 const hk_no_bins hk_no_bins_fine = {.table = HK_CLASS_TABLE(HK_EACH_CLASS)};

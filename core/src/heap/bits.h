@@ -1,5 +1,5 @@
-/* Where the blocks of a slab are, and their bits; and the row of a bin, which is one word of these: see
- * row.h. */
+/* The places of the blocks of a slab, and their bits in its bitmap; and the row of a bin, which is one word
+ * of that bitmap (row.h). */
 #ifndef HK_BITS_H
 #define HK_BITS_H
 

@@ -1,5 +1,5 @@
-/* Blocks of any kind: which heap owns the memory at an address, and what is known of the block there. The
- * kinds are slabs, runs, packed units and big blocks; this and block_free.c tell them apart. */
+/* Blocks of any kind: finds the heap that owns the memory at an address, and what is known of the block
+ * there. The kinds are slabs, runs, packed units and big blocks; block.c and block_free.c tell them apart. */
 #ifndef HK_BLOCK_H
 #define HK_BLOCK_H
 

@@ -1,4 +1,4 @@
-/* A block of any kind is freed, with the checks that debug options ask for. */
+/* Frees a block of any kind, with the checks that debug options ask for. */
 #ifndef HK_BLOCK_FREE_H
 #define HK_BLOCK_FREE_H
 

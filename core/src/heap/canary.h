@@ -1,5 +1,5 @@
-/* HAK_DEBUG_CANARY: the bytes of a block behind those that were asked for, 8 at least, hold a pattern that
- * depends on the address and on the context. What was asked for is in asked.h. */
+/* HAK_DEBUG_CANARY: the bytes of a block behind the size asked for, at least 8, hold a pattern that depends
+ * on the address and on the context. asked.h has the size asked for. */
 #ifndef HK_CANARY_H
 #define HK_CANARY_H
 

@@ -1,8 +1,8 @@
 #include "heap/context.h"
 
+#include "heap/apply_heap.h"
 #include "heap/guard.h"
-#include "heap/guide.h"
-#include "heap/numbers.h"
+#include "heap/hints.h"
 #include "heap/packed.h"
 #include "heap/placement.h"
 #include "heap/row.h"
@@ -25,10 +25,10 @@ static void set_options(hak_ctx *ctx, const hak_options *o)
     ctx->host.on_error = o->on_error;
     ctx->host.error_user = o->error_user;
     ctx->debug = (uint8_t)(o->debug & IMPLY_CHECK ? o->debug | HAK_DEBUG_CHECK : o->debug);
-    hk_numbers_set(ctx, o->tuning);
+    hk_heap_settings_set(ctx, o->tuning);
     ctx->first_offset = (uint8_t)o->tuning->first_offset;
-    ctx->advice.workload = (uint8_t)o->workload;
-    ctx->advice.mode = (uint8_t)o->mode;
+    ctx->settings.workload = (uint8_t)o->workload;
+    ctx->settings.mode = (uint8_t)o->mode;
     ctx->magazines.no_sweeps = o->workload != HAK_WORKLOAD_TRACED;
     ctx->max_align = o->max_align;
 }
@@ -125,7 +125,7 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
         ctx->meta.at = (char *)ctx + ctx->head;
         ctx->meta.end = (char *)ctx + HK_UNIT - HK_BESIDE;
     }
-    if (most) hk_packed_skip(ctx, hk_or_none(o->tuning->slab_sizes));
+    if (most) hk_packed_skip(ctx, hk_setting_kept(o->tuning->slab_sizes, 0));
     return ctx;
 }
 
@@ -138,7 +138,7 @@ void hk_ctx_end(hak_ctx *ctx)
     {
         hk_slab_wipe(ctx, s);
     }
-    hk_guide_end(ctx);
+    hk_hints_end(ctx);
     hk_space_take_back(space, &ctx->owned.aside);
     hk_unit_id all = ctx->owned.all;
     bool labelled = ctx->labels.on && ctx->role != HK_HEAP;

@@ -1,4 +1,4 @@
-/* A context begins, in its first unit, and ends. */
+/* Begins a context, in its first unit, and ends it. */
 #ifndef HK_HEAP_CONTEXT_H
 #define HK_HEAP_CONTEXT_H
 

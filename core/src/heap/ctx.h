@@ -1,10 +1,10 @@
-/* heap/: what a context consists of: magazines, slabs, packed units, runs, big blocks, label bytes, its
- * account, and in which order those who can give memory back are asked. It knows space/, and one thread at a
- * time; of other heaps of a shared context only what hk_member says. What is wrong with a block is found here
- * and reported by api/: see hk_wrong.
+/* heap/: the parts of a context: magazines, slabs, packed units, runs, big blocks, label bytes, its account,
+ * and the order in which they are asked to give memory back. This folder includes space/, and works for one
+ * thread at a time; of the other heaps of a shared context it knows only what hk_member says. It finds what
+ * is wrong with a block, and api/ reports it: see hk_wrong.
  *
- * This header has the context's struct. The modules are in an order, and each knows those before it: see
- * MODULES in tests/install/layers.py. */
+ * This header has the context's struct. The modules have an order, and each may call only those before it:
+ * see MODULES in tests/install/layers.py. */
 #ifndef HK_CTX_H
 #define HK_CTX_H
 
@@ -13,7 +13,7 @@
 #include "base/base.h"
 #include "base/classes.h"
 #include "base/quota.h"
-#include "base/tuning.h"
+#include "base/settings.h"
 #include "heap/bin.h"
 #include "space/space.h"
 
@@ -53,8 +53,6 @@ enum {
     HK_PACKED_HOT = 192, /* heat of a class whose blocks come and go */
     HK_PACKED_LEFT = 255 /* ... of one that has slabs */
 };
-
-enum { HK_POPULATE_NEVER = 255 };
 
 enum { HK_LOCAL, HK_SHARED, HK_HEAP };
 /* Why calls of a context leave the fast path. CHECKED: debug or retired, frees take the slow path. PROFILED:
@@ -167,17 +165,17 @@ typedef struct hk_sampling {
     uint8_t batches;               /* HK_BATCHES_NONE... */
 } hk_sampling;
 
-typedef struct hk_guide hk_guide;
+typedef struct hk_hints hk_hints;
 
-/* What its policy says beside numbers of the other parts; see guide.h. */
-typedef struct hk_advice {
+/* What it goes by, beside settings that other parts keep. */
+typedef struct hk_settings {
     struct hak_learner *learner; /* NULL = none */
-    hk_guide *guide;             /* of a shared context under its lock; NULL = no policy, no named site */
+    hk_hints *hints;             /* of a shared context under its lock; NULL = no policy, no named site */
     size_t expected;             /* bytes that it will commit; 0 = unknown */
-    uint32_t said;               /* a bit for each number of hak_options.tuning that was given */
+    uint32_t given;              /* a bit for each setting that the host gave in hak_options.tuning */
     uint8_t workload, mode;      /* a hak_workload, a hak_mode: those of its options */
     bool hinted;                 /* there are labels or sites with hints */
-} hk_advice;
+} hk_settings;
 
 /* With HAK_DEBUG_GUARD: see guard.h. */
 typedef struct hk_drawing {
@@ -226,7 +224,7 @@ struct hak_ctx {
     hk_bigs big;
     hk_packed packed;
     hk_sampling sampling;
-    hk_advice advice;
+    hk_settings settings;
     _Atomic(void *) asked; /* with HAK_DEBUG_CHECK: see asked.h; of a heap: see its shared context */
     struct hk_quarantine *quarantine; /* see api/quarantine.c; likewise */
     struct hk_trace *trace;           /* see api/trace.c; likewise */

@@ -246,7 +246,8 @@ static bool filled(const char *p, size_t n)
     return true;
 }
 
-void hk_guard_look(const hak_ctx *ctx, const hk_guard_slot *slot)
+/* Reports what was written beside a live block. */
+static void look_beside(const hak_ctx *ctx, const hk_guard_slot *slot)
 {
     const char *end = place_of(pool_of(ctx->space), slot) + HK_GUARD_MOST, *after = slot->p + slot->size;
     if (!filled(after, (size_t)(end - after))) hk_found_wrong(ctx, HK_WRONG_BEHIND, slot->p);
@@ -264,7 +265,7 @@ static size_t slot_end(hak_ctx *ctx, hk_guard_slot *slot)
 
 void hk_guard_free(hak_ctx *ctx, hk_guard_slot *slot)
 {
-    hk_guard_look(ctx, slot);
+    look_beside(ctx, slot);
     hk_count_out(ctx, slot->size, 1);
     hk_uncharge(ctx, slot_end(ctx, slot));
     slot_drop(ctx->space, pool_of(ctx->space), slot);

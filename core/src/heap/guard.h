@@ -1,7 +1,7 @@
-/* Drawn blocks of HAK_DEBUG_GUARD: each alone before a page that nobody may touch, in a pool of the space.
- * What is known of a block is in a table far away from it, which stays when it is freed: hak_guard_explain
- * reads it, in a signal handler perhaps, without a lock. A slot is a context's while its block lives; which
- * slots are free is under the lock of the space. */
+/* Drawn blocks of HAK_DEBUG_GUARD: each lies alone before a page that nobody may touch, in a pool of the
+ * space. A table far away from the blocks says what is known of each, and keeps it when the block is freed;
+ * hak_guard_explain reads the table without a lock, perhaps in a signal handler. A slot belongs to a context
+ * while its block lives. The lock of the space protects the list of free slots. */
 #ifndef HK_GUARD_H
 #define HK_GUARD_H
 
@@ -58,8 +58,6 @@ void *hk_guard_alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, cons
 /* Another label. */
 void hk_guard_relabel(const hak_ctx *ctx, hk_guard_slot *slot, hak_label label);
 void hk_guard_free(hak_ctx *ctx, hk_guard_slot *slot);
-/* Reports what was written beside a live block. */
-void hk_guard_look(const hak_ctx *ctx, const hk_guard_slot *slot);
 /* Who is about to free p, if it is a drawn block; before any lock is taken. site 0 = not known, or told
  * already. */
 void hk_guard_freed_by(const hak_ctx *ctx, const void *p, hak_site site);

@@ -1,4 +1,4 @@
-/* Free memory between the live blocks of a slab. */
+/* Measures the free memory between the live blocks of a slab. */
 #ifndef HK_HOLES_H
 #define HK_HOLES_H
 

@@ -1,4 +1,4 @@
-/* What the modules of heap/ find wrong goes to the judge of the context. */
+/* Tells the judge of a context what the modules of heap/ found wrong; api/ is the judge. */
 #ifndef HK_JUDGE_H
 #define HK_JUDGE_H
 

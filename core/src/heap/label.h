@@ -1,6 +1,7 @@
-/* Labels: a byte for each block, apart from the blocks. Slabs and runs: in areas of the extent, a byte for
- * each 2^shift bytes of address space, one area for each shift. Packed units: in one of these areas, see
- * packed_label.h. Big blocks: in their record. Stored on allocation, left alone on free, summed on demand. */
+/* Labels: a byte for each block, apart from the blocks. For slabs and runs, an extent has areas with a byte
+ * for each 2^shift bytes of address space, one area for each shift. Packed units use one of these areas
+ * (packed_label.h); big blocks have the label in their record. An allocation stores the label, a free leaves
+ * it alone, and the sums are made on demand. */
 #ifndef HK_LABEL_H
 #define HK_LABEL_H
 

@@ -1,4 +1,4 @@
-/* Labels are switched on in a context that has blocks already. */
+/* Switches labels on in a context that has blocks already. */
 #ifndef HK_LABEL_ON_H
 #define HK_LABEL_ON_H
 

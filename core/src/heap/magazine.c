@@ -179,7 +179,8 @@ void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p)
     else overflow(ctx, bin, p);
 }
 
-/* Under a small limit all of them together fit behind the bins, and take no unit. */
+/* With a small limit, keeps the magazines so short that all fit behind the bins, in the context's own
+ * unit. */
 static unsigned packed_cap(const hak_ctx *ctx, unsigned sc)
 {
     enum { FEW = 8 };

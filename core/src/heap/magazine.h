@@ -1,8 +1,9 @@
-/* The magazine of a bin: recently freed blocks of a class, ready to hand out. A refill takes half of one from
- * bitmaps in address order; an overflow gives half of it back. Frees in address order are a collector's
- * sweep: the magazine is emptied and closed to frees for a while, so that they set bits and blocks come out
- * in address order again. One that swings between empty and full doubles, and so does one whose class takes a
- * further slab. A magazine holds blocks of the context's window only; runs have magazines, too. */
+/* The magazine of a bin: recently freed blocks of a class, ready to hand out. A refill takes half a magazine
+ * from bitmaps in address order; an overflow gives half of it back. Frees in address order are taken for a
+ * collector's sweep: the magazine is emptied and closed to frees for a while, so that the frees set bits, and
+ * later allocations get the blocks in address order again. A magazine doubles when it swings between empty
+ * and full, and when its class takes a further slab. Magazines hold only blocks of the context's window; runs
+ * have magazines, too. */
 #ifndef HK_MAGAZINE_H
 #define HK_MAGAZINE_H
 

@@ -1,4 +1,4 @@
-/* The context's own data, which lives as long as the context, and its bins. */
+/* Memory for the context's own data, which lives as long as the context, and for its bins. */
 #ifndef HK_METADATA_H
 #define HK_METADATA_H
 

@@ -1,4 +1,4 @@
-/* HAK_DEBUG_RANDOM: which free block of a slab is handed out is drawn. */
+/* HAK_DEBUG_RANDOM: draws which free block of a slab is handed out. */
 #ifndef HK_PLACEMENT_H
 #define HK_PLACEMENT_H
 

@@ -1,5 +1,5 @@
-/* Where the blocks of a magazine go when it is emptied, if they are not of slabs: packed blocks to the lists
- * of free blocks, runs to the space. */
+/* Empties magazines whose blocks are not of slabs: puts packed blocks into the lists of free blocks, and
+ * gives runs to the space. */
 #ifndef HK_PUT_H
 #define HK_PUT_H
 

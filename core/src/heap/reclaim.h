@@ -1,13 +1,13 @@
-/* Who gives memory back so that a context need not grow, or can. Whoever takes units for blocks or maps
- * pages asks here first; charging only charges, and units for the context's own data are taken as they are.
- * In this order:
+/* Asks the holders of spare memory to give it back, so that a context need not grow, or can. Whoever takes
+ * units for blocks, or maps pages, calls this first; charging only charges, and units for the context's own
+ * data are taken without it. The order is:
  *
  *   before fresh pages    the transfer caches of other heaps, then the magazines of larger blocks: what lies
  *                         there is resident, and fresh pages beside it would raise the peak
  *   for fresh pages       cached big blocks, as many bytes as the pages have: at a new peak each fresh page
  *                         purges a retained one
  *   a charge is refused   all cached big blocks, and the room of live ones
- *   an allocation fails   everything that is not a live block, see hk_reclaim_empty(); of all heaps of a
+ *   an allocation fails   everything that is not a live block, see hk_reclaim_empty(); in all heaps of a
  *                         shared context, see api/trim.c */
 #ifndef HK_RECLAIM_H
 #define HK_RECLAIM_H

@@ -74,7 +74,7 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
         HK_ASSERT(old->used <= most && old->fresh <= most);
         if (old->used == most) old->trigger = (uint16_t)(most - 1);
         else if (old->used > 0) hk_slab_list(ctx, bin, old);
-        else return old->cursor = 0, true; /* freed behind the cursor: slabs in lists are partial */
+        else return old->cursor = 0, true; /* freed behind the cursor: only partial slabs may be listed */
         bin->slab = NULL;
     }
     if (bin->first) {

@@ -1,5 +1,5 @@
-/* How a class gets blocks at hand: from its current slab, a partial slab, another heap or fresh units; and
- * how it gets its magazine. */
+/* Gets blocks at hand for a class: from its current slab, a partial slab, another heap or fresh units; and
+ * gives a class its magazine. */
 #ifndef HK_REFILL_H
 #define HK_REFILL_H
 

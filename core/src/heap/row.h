@@ -1,12 +1,12 @@
-/* Rows: where the frees of a sweep go. While a magazine is closed, frees of its class set bits. A collector
- * frees in the order of addresses, so most of them are in the same word of the same bitmap as the one before.
- * The bin remembers that word and the blocks that belong to it, a row, and such a free needs no look at the
- * slab: it finds the number of the block in the row, tests the bit and sets it.
+/* Rows make the frees of a sweep fast. While a magazine is closed, frees of its class set bits. A collector
+ * frees in the order of addresses, so most frees set a bit in the same word of the same bitmap as the free
+ * before. The bin remembers that word and its blocks, a row. A free in the row need not look at the slab: it
+ * finds the number of the block in the row, tests the bit and sets it.
  *
- * Blocks freed in a row are counted when the row is left or settled: until then their slab's `used` and the
- * context's live blocks still have them, as they have those in magazines. The bitmap is right at any time.
- * Whoever reads or changes one of these counts, or takes blocks from the word, settles first. Only local
- * contexts have rows, in their window, of classes whose slabs are a unit. */
+ * Blocks freed in a row are counted when the row is left or settled. Until then the slab's `used` and the
+ * context's live blocks include them, as they include blocks in magazines. The bitmap is right at any time.
+ * Whoever reads or changes one of these counts, or takes blocks from the word, settles the row first. Only
+ * local contexts have rows, in their window, for classes whose slabs are one unit. */
 #ifndef HK_ROW_H
 #define HK_ROW_H
 

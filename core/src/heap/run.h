@@ -1,4 +1,4 @@
-/* Runs: blocks of whole units, above 32 KiB and up to 1 MiB; smaller ones where slabs do not have the
+/* Runs: blocks of whole units, above 32 KiB and up to 1 MiB; smaller blocks if slabs do not have their
  * alignment. */
 #ifndef HK_RUN_H
 #define HK_RUN_H

@@ -1,4 +1,4 @@
-/* Magazines of runs: a class whose runs come and go gets one. */
+/* Gives a magazine to a class whose runs come and go. */
 #ifndef HK_RUN_MAGAZINE_H
 #define HK_RUN_MAGAZINE_H
 

@@ -1,11 +1,11 @@
-/* Slabs: units cut into blocks of one class, with a bitmap of free blocks off the blocks.
+/* Slabs: units cut into blocks of one class. A bitmap away from the blocks says which are free.
  *
  * `used` counts the blocks that are not in the bitmap. A slab is
- *   current   refills of its bin come from it; trigger = never, or 0 in a class without magazine
- *   full      in no list; the first free (trigger = blocks - 1) puts it at the end of the bin's list
- *   partial   in the bin's list; the last free (trigger = 0) gives its units back to the space
- * A slab of a single block is never partial: its free gives it back. So a free decrements `used` and compares
- * it once, with the trigger. */
+ *   current   if refills of its bin come from it; trigger = never, or 0 in a class without magazine
+ *   full      if it is in no list; the first free (trigger = blocks - 1) puts it at the end of the bin's list
+ *   partial   if it is in the bin's list; the last free (trigger = 0) gives its units back to the space
+ * A slab of a single block is never partial: the free of its block gives the slab back. Because each state
+ * has one trigger, a free decrements `used` and compares it once. */
 #ifndef HK_SLAB_H
 #define HK_SLAB_H
 

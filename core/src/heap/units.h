@@ -1,4 +1,4 @@
-/* Units that a context owns: charged, taken from the space, recorded, and in its list. */
+/* Units that a context owns: charges them, takes them from the space, records them, and lists them. */
 #ifndef HK_UNITS_H
 #define HK_UNITS_H
 

@@ -1,5 +1,4 @@
-/* Which of a scale of values is the best: a step up or down from the one in use is tried, a window at a
- * time. */
+/* Finds the best of a scale of values: tries a step up or down from the value in use, a window at a time. */
 #ifndef HK_BANDIT_H
 #define HK_BANDIT_H
 

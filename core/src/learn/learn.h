@@ -1,6 +1,6 @@
-/* learn/: what learners know and decide. It knows no contexts and nothing of the folders below but base/:
- * windows go in, numbers come out, and api/learner.c, which drives it, sees to the rest. No allocation path
- * calls it. See docs/guide/learning.md. */
+/* learn/: what learners know and decide. This folder knows no contexts and includes only base/: windows go
+ * in, numbers come out, and api/learner.c, its only caller, does the rest. No allocation path calls it. See
+ * docs/guide/learning.md. */
 #ifndef HK_LEARN_H
 #define HK_LEARN_H
 

@@ -1,4 +1,5 @@
-/* Profiles that the host counts: its records are in the stacks, and become their sums when somebody looks. */
+/* Profiles that the host counts: each stack contains a record of the host, and gets its sums from that record
+ * when somebody looks. */
 #include "profile/profile.h"
 
 #include "heap/label.h"

@@ -1,4 +1,4 @@
-/* Which bytes are drawn, and what a sample stands for. */
+/* Draws bytes for samples, and computes what a sample stands for. */
 #include "profile/profile.h"
 
 #include "base/random.h"

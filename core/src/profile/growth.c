@@ -1,6 +1,6 @@
-/* Which stacks grow, and which growth is a leak. The live bytes of a stack at up to 33 moments give its trend.
- * The blocks that live now tell by their births what was left behind before each of these moments: temporaries
- * of the same stack, however many, are not among them. */
+/* Finds the stacks that grow, and tells whether growth is a leak. The live bytes of a stack at up to 33
+ * moments give its trend. The birth times of the blocks that live now tell how much was left behind before
+ * each of these moments; temporary blocks of the same stack, however many, do not count there. */
 #include "profile/profile.h"
 
 #include "base/real.h"
@@ -68,7 +68,8 @@ static bool take_points(const hk_profile *k, const hk_stack *s, history *h)
     return true;
 }
 
-/* Counted, nothing says which blocks live: at most what lived then, and lived at all times since. */
+/* A counted profile does not know which blocks live: at most those that lived then, and no more than lived at
+ * any time since. */
 static void bound_left(history *h)
 {
     h->bounded = true;
@@ -128,7 +129,7 @@ static part part_of(const history *h, size_t from)
     return p;
 }
 
-/* It was there already before moment `at`: what grows now had shrunk, or comes and goes. */
+/* The stack was as large before moment `at`: what grows now had shrunk, or comes and goes. */
 static bool was_higher(const history *h, size_t at, double grown)
 {
     for (size_t i = 0; i < at; i++)
@@ -161,15 +162,15 @@ static heights heights_of(const part *p)
     return h;
 }
 
-/* What is full does not reach new heights, after gaps that had become shorter. A vector rests twice as long each
- * time. */
+/* A cache that is full reaches no new heights, after gaps that had become shorter. A vector rests twice as
+ * long each time. */
 static bool has_stopped(const heights *h)
 {
     if (h->doubles) return 10 * h->rest > 22 * h->longest;
     return h->rest > 1 && 2 * h->rest > 3 * h->longest;
 }
 
-/* Growth that was faster before the part may fall off in it but slowly. */
+/* Growth that was faster before this part may slow down only a little within it. */
 static bool falls_off(const part *p)
 {
     if (p->before.slope > p->all.slope && p->late.slope < 0.85 * p->early.slope) return true;
@@ -193,7 +194,7 @@ static bool is_steady(const part *p)
     return p->grown >= 0.3 * p->y[p->n - 1];
 }
 
-/* Of what lived at the middle most lives now, and more came since than went. */
+/* Most of what lived at the middle lives now, and more came since than went. */
 static bool stays(const part *p)
 {
     size_t middle = p->n / 2;
@@ -201,8 +202,9 @@ static bool stays(const part *p)
     return left >= 0.8 * then && p->y[p->n - 1] - then >= then - left;
 }
 
-/* Each window left something behind: of those that are long over as much of the later ones as of the earlier
- * ones, and about as much as the growth. Where blocks are only replaced it is more. */
+/* Each window left something behind: of the windows that are long over, the later ones left as much as the
+ * earlier ones, and about as much as the growth. If blocks are only replaced, windows leave more than the
+ * growth. */
 static bool leaves_behind(const part *p)
 {
     size_t old = p->n - 1 - p->n / 4, half = old / 2;
@@ -221,7 +223,7 @@ static hak_profile_trend judge(const history *h, size_t from, const part *p)
     heights high = heights_of(p);
     if (has_stopped(&high) || (!high.doubles && (falls_off(p) || !goes_on(p)))) return HAK_PROFILE_FILLS;
     if (p->grown < LEAK_LEAST || was_higher(h, from, p->grown)) return HAK_PROFILE_GROWS;
-    /* What lives at both ends is the same samples, which err alike. */
+    /* The blocks that live at both ends are the same samples, which have the same error. */
     double error = hk_root(h->var[from] + h->var[h->n - 1] - 2 * h->left_var[from]);
     if (high.doubles && p->grown > 3 * error) return HAK_PROFILE_LEAKS;
     if (!is_even(p)) return HAK_PROFILE_GROWS;
@@ -239,14 +241,14 @@ static hak_profile_trend judge(const history *h, size_t from, const part *p)
 /* Brings an amount, and one beside it, to the largest unit that the first one fills. */
 static const char *to_unit(double *bytes, double *beside)
 {
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    static const char units[][6] = {"bytes", "KiB", "MiB", "GiB", "TiB"}; /* pointers would be relocated */
     unsigned unit = 0;
     for (; *bytes >= 1024 && unit < 4; unit++)
         *bytes /= 1024, *beside /= 1024;
     return units[unit];
 }
 
-/* The hour means something to people where the windows took some time. */
+/* An hour means something to people only if the windows took some time. */
 static void tell(const hk_profile *k, hak_profile_growth *g, double grown, double hours)
 {
     double none = 0, low = g->low, high = g->high, low_hour = g->low_an_hour, high_hour = g->high_an_hour;

@@ -1,8 +1,8 @@
-/* profile/: stacks, and samples of blocks that live. It knows heap/, whose blocks it looks at, and no
- * allocation path of heap/ knows it. The allocation paths of api/ count bytes down to the next sample and
- * hand it over here; whoever frees in a unit that is watched asks here whether the block is one. A shared
- * context has one profile, and its heaps count on their own: several Poisson processes of one rate are one.
- * See docs/internals/profile.md. */
+/* profile/: stacks, and samples of live blocks. This folder includes heap/, whose blocks it reads; no
+ * allocation path of heap/ calls it. The allocation paths of api/ count bytes down to the next sample and
+ * hand the sample over to it; whoever frees in a watched unit asks it whether the block is a sample. A shared
+ * context has one profile, and each of its heaps counts alone, because several Poisson processes of one rate
+ * are together one such process. See docs/internals/profile.md. */
 #ifndef HK_PROFILE_H
 #define HK_PROFILE_H
 
@@ -130,8 +130,8 @@ double hk_profile_weight(const hk_profile *k, size_t n);
 /* o is whole and right; the memory's lock is held if there is one. NULL = no memory. */
 hk_profile *hk_profile_new(hak_ctx *ctx, const hak_profile_options *o, hk_lock *memory,
                            const hk_counter *live);
-/* Forgets all; what follows counts by these options. The lock of the memory is held, and that of the
- * profile. */
+/* Forgets everything, and counts by these options from then on. The caller holds the locks of the memory and
+ * of the profile. */
 void hk_profile_clear(hk_profile *k, const hak_profile_options *o);
 /* Of a local context: gives all memory back. */
 void hk_profile_end(hk_profile *k);
@@ -145,7 +145,7 @@ hk_stack *hk_profile_stack_of(hk_profile *k, const uintptr_t *frames, unsigned d
                               hak_label label);
 /* A record for the block at p, where hk_profile_find has found none; NULL = no room. */
 hk_sample *hk_profile_sample_new(hk_profile *k, uintptr_t p, hk_sample **link);
-/* Where the record of the block at p hangs; *link NULL = it is no sample. */
+/* Returns the link to the record of the block at p; *link NULL = the block is no sample. */
 hk_sample **hk_profile_find(const hk_profile *k, uintptr_t p);
 /* Takes out what hangs there. Frees in its unit are fast again if no other sample is in it. */
 void hk_profile_sample_drop(hk_profile *k, hk_sample **link);
@@ -161,24 +161,22 @@ void hk_profile_fold(hk_profile *k);
 
 /* ---- Samples (sample.c) --------------------------------------------------------------------------- */
 
-/* The clock of the space, as late as it should be for a sample. */
-uint64_t hk_profile_now(hk_profile *k);
 /* The clock itself. */
 uint64_t hk_profile_clock(const hk_profile *k);
-/* p, a new block of the heap, is a sample; `eligible` bytes had a chance. size: of the block, 0 = look. No
- * lock is held. */
+/* Records p, a new block of the heap, as a sample; `eligible` bytes had a chance. size: of the block, 0 =
+ * look. No lock may be held. */
 void hk_profile_add(hak_ctx *heap, void *p, size_t size, size_t eligible, hak_label label, hak_site site);
-/* A block of the context is about to be freed, by any thread. */
+/* Notes that a block of the context is about to be freed, by any thread. */
 HK_NOINLINE void hk_profile_free(hk_profile *k, const void *p);
 HK_INLINE void hk_profile_freed(const hak_ctx *ctx, const void *p)
 {
     hk_profile *k = hk_profile_of(ctx);
     if (HK_UNLIKELY(k != NULL)) hk_profile_free(k, p);
 }
-/* The block that was at p, of `old` bytes, is at q and has n. By the thread of the heap. */
+/* Notes that the block at p, of `old` bytes, is now at q and has n bytes. The heap's thread calls this. */
 void hk_profile_resized(hak_ctx *heap, const void *p, void *q, size_t old, size_t n, hak_label label,
                         hak_site site);
-/* A block at p is about to move to a larger one. */
+/* Notes that the block at p is about to move to a larger one. */
 void hk_profile_grown(hk_profile *k, const void *p, size_t n);
 
 /* ---- Windows (windows.c, growth.c) ---------------------------------------------------------------- */

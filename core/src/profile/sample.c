@@ -1,4 +1,4 @@
-/* Samples come, grow and go: the sums of their stacks. */
+/* Keeps the sums of stacks while their samples come, grow and go. */
 #include "profile/profile.h"
 
 #include "heap/block.h"
@@ -9,9 +9,9 @@ uint64_t hk_profile_clock(const hk_profile *k)
     return k->ctx->space->os.clock(k->ctx->space->os.user);
 }
 
-/* Exact profiles have too many events for a look each. A window begins a nanosecond after its mark
- * (hk_profile_mark), so that the clock of the space may be behind. */
-uint64_t hk_profile_now(hk_profile *k)
+/* Returns the time of a sample. Exact profiles have too many events for a look at the clock each. A window
+ * begins a nanosecond after its mark (hk_profile_mark), so that the clock of the space may be behind. */
+static uint64_t time_of_sample(hk_profile *k)
 {
     enum { EXACT_EVENTS = 64 };
     if (!k->exact || k->ticks == 0) {
@@ -24,8 +24,8 @@ uint64_t hk_profile_now(hk_profile *k)
 
 /* ---- Sums ----------------------------------------------------------------------------------------- */
 
-/* What was live at the peak is not copied for all stacks each time that there is a higher one: a stack that
- * did not change since has it live still, and one that is about to change keeps it. */
+/* A new peak does not copy what is live for all stacks: in a stack that did not change since, it is still
+ * live, and a stack that is about to change keeps it first. */
 static void keep_peak(const hk_profile *k, hk_stack *s)
 {
     if (s->peak_seen == k->peak_seq) return;
@@ -65,7 +65,7 @@ static void count_made(hk_stack *s, share a, double sign)
     s->alloc_var += sign * a.var;
 }
 
-/* Sampled, the context knows better than estimates do when it is at its highest. */
+/* In a sampled profile, the context knows better than the estimates when it is at its highest. */
 static void note_peak(hk_profile *k)
 {
     /* A sum that threads add to may be below 0 for a moment. */
@@ -89,7 +89,7 @@ static void died(hk_profile *k, hk_sample **link)
     count_live(k, s, a, -1);
     s->freed_var += a.var;
     settle_live(s);
-    uint64_t now = hk_profile_now(k), life = now > block->birth_ns ? now - block->birth_ns : 0;
+    uint64_t now = time_of_sample(k), life = now > block->birth_ns ? now - block->birth_ns : 0;
     unsigned log = life ? hk_log2(life) : 0;
     if (log >= HAK_PROFILE_LIFETIMES) log = HAK_PROFILE_LIFETIMES - 1;
     if (k->exact) s->died.count[log]++;
@@ -133,7 +133,7 @@ void hk_profile_add(hak_ctx *heap, void *p, size_t size, size_t eligible, hak_la
         block->stack = s;
         block->size = size;
         block->eligible = eligible;
-        block->birth_ns = hk_profile_now(k);
+        block->birth_ns = time_of_sample(k);
         share a = share_of(k, eligible, size);
         count_live(k, s, a, 1);
         count_made(s, a, 1);
@@ -169,8 +169,8 @@ void hk_profile_grown(hk_profile *k, const void *p, size_t n)
     hk_profile_unlock(k);
 }
 
-/* What a block that shrinks loses of its chance: with that, it is no sample any more. Otherwise one that
- * grows again and again would have many chances and stand for one. */
+/* A block that shrinks loses a part of its chance, and with that probability it is no sample any more.
+ * Otherwise a block that grows again and again would have many chances and stand for one block. */
 static bool thinned(hk_profile *k, const hk_sample *block, size_t n)
 {
     if (k->exact || n >= block->size) return false;
@@ -194,7 +194,7 @@ static bool resize(hk_profile *k, const void *p, void *q, size_t n)
         return true;
     }
     if (p != q) {
-        /* Of a mapping of its own, which no unit is watched for. */
+        /* The block has a mapping of its own, for which no unit is watched. */
         hk_sample copy = *block;
         hk_profile_sample_drop(k, link);
         block = hk_profile_sample_new(k, (uintptr_t)q, hk_profile_find(k, (uintptr_t)q));
@@ -223,7 +223,7 @@ void hk_profile_resized(hak_ctx *heap, const void *p, void *q, size_t old, size_
 {
     hk_profile *k = hk_profile_of(heap);
     hk_profile_lock(k);
-    /* What is live since before an exact profile began stays out of it until it moves. */
+    /* A block from before an exact profile began stays out of the profile until it moves. */
     bool known = resize(k, p, q, n) || (k->exact && p == q);
     if (k->exact) old = 0;
     hk_profile_unlock(k);

@@ -1,5 +1,6 @@
-/* The memory of a profile, and its two hash tables. Units are taken as the context's own data are: charged,
- * and counted as metadata. Stacks stay until the profile is cleared; records of samples are used again. */
+/* The memory of a profile, and its two hash tables. A profile takes units as the context takes them for its
+ * own data: charged, and counted as metadata. Stacks stay until the profile is cleared; records of samples
+ * are used again. */
 #include "profile/profile.h"
 
 #include "heap/metadata.h"

@@ -1,5 +1,6 @@
 /* The slope of Theil and Sen is the median of the slopes of all pairs of points (Sen, "Estimates of the
- * regression coefficient based on Kendall's tau", 1968). It bears outliers, and asks for no distribution. */
+ * regression coefficient based on Kendall's tau", 1968). It is robust against outliers, and assumes no
+ * distribution. */
 #include "profile/trend.h"
 
 #include "base/real.h"

@@ -1,4 +1,4 @@
-/* Windows: what each stack was at when they began. */
+/* Windows: keeps the counts that each stack had when a window began. */
 #include "profile/profile.h"
 
 static hk_mark_value value_now(const hk_stack *s)
@@ -24,7 +24,7 @@ uint32_t hk_profile_mark(hk_profile *k, const char *name, const hak_profile_wind
         m->committed_bytes = now->committed_bytes;
         m->resident_bytes = now->resident_bytes;
         m->number = k->marks ? k->marks->number + 1 : 1;
-        /* Stacks that came since they were counted begin at 0, as those to come do. */
+        /* Stacks that came since the count begin at 0, as stacks to come do. */
         HK_EACH_STACK(k, s)
         {
             if (m->stacks == stacks) break;

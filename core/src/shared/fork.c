@@ -1,12 +1,12 @@
-/* fork() while other threads are at work: all locks of a context are held over it, so that the child finds
- * everything that is under a lock in order. What is without a lock bears a fork between any two of its
- * stores: see thread_heap.h. */
+/* Holds all locks of a context over fork() while other threads are at work, so that the child finds
+ * everything under a lock in order. Data without a lock is valid after any of its stores, so a fork may come
+ * between any two: see thread_heap.h. */
 #include "heap/asked.h"
 #include "profile/profile.h"
 #include "shared/thread_heap.h"
 
-/* The locks of a space and of a learner are held over a fork for any number of their contexts. That of the
- * space comes last: before the locks of another context are taken it is dropped. Returns for how many it was
+/* A fork holds the lock of a space, or of a learner, once for all contexts of it. The space's lock comes
+ * last, so this drops it before the locks of another context are taken. Returns for how many contexts it was
  * held. */
 static unsigned fork_pause(hk_lock *lock, hk_fork_hold *held, uintptr_t thread)
 {
@@ -17,7 +17,7 @@ static unsigned fork_pause(hk_lock *lock, hk_fork_hold *held, uintptr_t thread)
     return times;
 }
 
-/* For one context more; times: for how many it was held before it was paused. */
+/* Holds the lock for one more context; times: for how many it was held before it was dropped. */
 static void fork_hold(hk_lock *lock, hk_fork_hold *held, uintptr_t thread, unsigned times)
 {
     if (atomic_load(&held->by) != thread) {
@@ -36,10 +36,10 @@ static void fork_done(hk_lock *lock, hk_fork_hold *held)
     hk_lock_drop(lock);
 }
 
-/* Its ticks take locks of contexts and spaces: it comes first. */
+/* The learner's lock comes first, because its ticks take locks of contexts and spaces. */
 static hk_learner_lock *lock_of_learner(hak_ctx *shared)
 {
-    return (hk_learner_lock *)shared->advice.learner;
+    return (hk_learner_lock *)shared->settings.learner;
 }
 
 HAK_API void hak_ctx_fork_prepare(hak_ctx *ctx)
@@ -56,7 +56,7 @@ HAK_API void hak_ctx_fork_prepare(hak_ctx *ctx)
         for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = heap->heap->next)
             hk_lock_take(&heap->heap->lock);
         if (hk_profile_of(shared)) hk_profile_lock(hk_profile_of(shared));
-        hk_lock_take(&shared->heaps->numbers);
+        hk_lock_take(&shared->heaps->settings_lock);
     }
     fork_hold(&space->lock, &space->fork, thread, held);
 }
@@ -67,7 +67,7 @@ HAK_API void hak_ctx_fork_parent(hak_ctx *ctx)
     hk_learner_lock *learner = lock_of_learner(shared);
     fork_done(&shared->space->lock, &shared->space->fork);
     if (shared->heaps) {
-        hk_lock_drop(&shared->heaps->numbers);
+        hk_lock_drop(&shared->heaps->settings_lock);
         if (hk_profile_of(shared)) hk_profile_unlock(hk_profile_of(shared));
         for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = heap->heap->next)
             hk_lock_drop(&heap->heap->lock);
@@ -77,7 +77,7 @@ HAK_API void hak_ctx_fork_parent(hak_ctx *ctx)
     if (learner) fork_done(&learner->lock, &learner->fork);
 }
 
-/* The other threads do not exist in the child: their heaps go to whoever comes next. */
+/* The other threads do not exist in the child, so their heaps go to the threads that come next. */
 HAK_API void hak_ctx_fork_child(hak_ctx *ctx)
 {
     hak_ctx *shared = hk_whole(ctx);

@@ -10,13 +10,14 @@
 #include "profile/profile.h"
 #include "shared/transfer.h"
 
-/* A mixed batch goes off when it has HK_BATCH blocks or BYTES, one of a class with CLASS_BYTES. OPENS: so
- * many frees of a class went by mixed batches before it gets a remote cache of its own. MOST_OPEN: a thread
- * that frees many classes of others would keep much in remote caches, and its batches of one class would be
- * late; after AGAIN mixed batches other classes may be the busy ones. DEEP: so many batches in a message
- * queue say that its thread does not come by: whoever pushes drains it. From DEEPER on it waits a little for
- * that: the thread may have lost its processor inside of its lock. It does not wait for ever, for the thread
- * may be suspended for a collector, which is the one that frees; then no more batches go into the queue. */
+/* A mixed batch is sent when it has HK_BATCH blocks or BYTES, a batch of one class when it has CLASS_BYTES.
+ * OPENS: a class gets a remote cache of its own after this many of its frees went by mixed batches.
+ * MOST_OPEN: no more classes have one, because a thread that frees many classes of other heaps would keep
+ * much in remote caches, and its batches of one class would be late; after AGAIN mixed batches, other classes
+ * may be the busy ones. DEEP: this many batches in a queue mean that its thread does not come by, so whoever
+ * pushes drains the queue. From DEEPER on, whoever pushes waits a little for the heap's lock, because the
+ * thread may have lost its processor while it held the lock. The wait ends, because the thread may be
+ * suspended for a collector, which may be the thread that frees; then no more batches go into the queue. */
 enum {
     BYTES = 64 << 10,
     CLASS_BYTES = 32 << 10,
@@ -37,7 +38,7 @@ typedef struct hk_remote_class {
 
 /* ---- Sending -------------------------------------------------------------------------------------- */
 
-/* An empty batch of the calling thread's heap. NULL = no memory. */
+/* Returns an empty batch of the calling thread's heap. NULL = no memory. */
 static hk_batch *batch_get(hak_ctx *heap)
 {
     hk_heap *h = heap->heap;
@@ -76,8 +77,8 @@ static void count_out(hk_batch *b)
     hk_add(&b->from->heap->out_blocks, hk_batch_count(b));
 }
 
-/* The blocks in slabs go home linked through themselves; what is no live block is not written to. Whether
- * others are left in the batch; else it is at hand again. */
+/* Sends the blocks in slabs home, linked through themselves; does not write to what is no live block. Returns
+ * whether other blocks are left in the batch; if not, the batch is at hand again. */
 static HK_NOINLINE bool unload(hak_ctx *to, hk_batch *b)
 {
     hk_heap *h = b->from->heap;
@@ -97,8 +98,8 @@ static HK_NOINLINE bool unload(hak_ctx *to, hk_batch *b)
     return false;
 }
 
-/* Sends a batch to the queue of its owner. now, or if the queue is deep: this thread tries to take the batch
- * home itself. From the calling thread's heap, or one without thread. */
+/* Sends a batch to the queue of its owner. If `now`, or if the queue is deep, this thread tries to take the
+ * batch home itself. The batch is of the calling thread's heap, or of a heap without thread. */
 static void send_batch(hak_ctx *to, hk_batch *b, bool now)
 {
     hk_heap *h = to->heap;
@@ -137,8 +138,8 @@ HK_INLINE void class_set(hk_remote_class *cache, unsigned left)
     atomic_store_explicit(&cache->left, (uint8_t)left, memory_order_release);
 }
 
-/* A child that is forked while a batch comes or goes finds a cache of no class, which takes no block. What
- * the batch has is lost there. */
+/* The cache has no class while its batch comes or goes, so that a child of a fork puts no block into it. The
+ * blocks of that batch are lost in the child. */
 static void class_shut(hk_remote_class *cache)
 {
     cache->entry = 0;
@@ -284,7 +285,7 @@ HK_INLINE struct hk_remote_mixed *box_of(hak_ctx *heap, uint32_t id)
 }
 _Static_assert(HK_REMOTE_MIXED == 1 << (32 - 29), "box_of takes three bits");
 
-/* The constants are such that no two of 90 classes of one owner share a place. */
+/* With these constants, no two of 90 classes of one owner share a place. */
 HK_INLINE unsigned class_index(uint32_t entry)
 {
     return (entry * 0x9E3779B1u) >> 25;
@@ -321,7 +322,7 @@ HK_INLINE bool class_takes(const hak_ctx *heap, hk_remote_class *cache, uint32_t
     return true;
 }
 
-/* Whether the class is to have a batch of its own, now that one more block is freed. */
+/* Counts one more freed block of the class. Returns whether the class should get a batch of its own. */
 static bool class_due(hak_ctx *heap, uint32_t entry)
 {
     hk_heap *h = heap->heap;
@@ -364,9 +365,9 @@ HK_INLINE void send_if_full(hak_ctx *heap, struct hk_remote_mixed *box)
     if (++heap->heap->mixed_sent == AGAIN) close_classes(heap);
 }
 
-/* Into the mixed batch for this owner. If another owner has its place, that batch is sent: as it has few
- * blocks, this thread tries to take it home at once, because with many threads such batches would cost more
- * than the blocks. */
+/* Puts p into the mixed batch for this owner. If another owner has the place, sends that batch. It has few
+ * blocks, so this thread tries to take it home at once: with many threads, such batches would cost more than
+ * the blocks. */
 static void free_mixed(hak_ctx *heap, hak_ctx *owner, void *p, size_t size)
 {
     struct hk_remote_mixed *box = box_of(heap, owner->owned.id);
@@ -444,7 +445,7 @@ static HK_NOINLINE void free_elsewhere(hak_ctx *ctx, void *p, size_t n)
         hak_ctx *owner = (hak_ctx *)(void *)hk_extent_address(e, id);
         unsigned kind = entry & 255;
         struct hk_remote_mixed *box = box_of(ctx, id);
-        /* Does not read the owner, whose cache lines its thread writes to. */
+        /* This does not read the owner, because the owner's thread writes to those cache lines. */
         if (HK_LIKELY(box->to == owner && kind < HK_SMALL_CLASSES && box->batch && !class_due(ctx, entry))) {
             batch_add(box->batch, p, hk_classes[kind].size);
             send_if_full(ctx, box);
@@ -465,8 +466,8 @@ static HK_NOINLINE void free_elsewhere(hak_ctx *ctx, void *p, size_t n)
     else free_mixed(ctx, owner, p, hk_block_size(owner, p));
 }
 
-/* Most blocks go to a remote cache that exists already. This does not read the owner, whose cache lines its
- * thread writes to. A checked heap has no remote caches. */
+/* Most blocks go to a remote cache that exists already. This does not read the owner, because the owner's
+ * thread writes to those cache lines. A checked heap has no remote caches. */
 void hk_free_from_heap(hak_ctx *ctx, void *p, size_t n, uint32_t kind)
 {
     hk_remote_class *classes = ctx->heap->remote;

@@ -1,9 +1,9 @@
-/* Blocks freed by another thread than their heap's. They travel by batches of pointers, not by links through
- * the blocks: a batch is pushed to the queue of its heap when it is full, and the heap's thread takes all
- * batches at its next slow path. A batch belongs to the heap that filled it and comes back to that one when
- * it is empty, so that their number follows what is under way. The lists are pushed to with compare-and-swap
- * and taken whole: no ABA. (Message passing after snmalloc, Lietar et al., ISMM 2019; the batches after
- * BatchIt, Filardo and Parkinson, ISMM 2024.) */
+/* Blocks freed by another thread than their heap's. They travel in batches of pointers, not by links through
+ * the blocks. A thread pushes a full batch to the queue of the blocks' heap, and that heap's thread takes all
+ * batches at its next slow path. A batch belongs to the heap that filled it and goes back there when it is
+ * empty, so the number of batches follows what is under way. Threads push to these lists with
+ * compare-and-swap and take them whole, so there is no ABA. (Message passing after snmalloc, Lietar et al.,
+ * ISMM 2019; the batches after BatchIt, Filardo and Parkinson, ISMM 2024.) */
 #ifndef HK_REMOTE_H
 #define HK_REMOTE_H
 
@@ -40,22 +40,24 @@ HK_INLINE bool hk_batch_sound(const hk_batch *b)
                                                      hk_get(&b->bytes) == n * hk_classes[b->kind].size));
 }
 
-/* A free that the fast path of the calling thread's heap could not do; NULL too. n: the size that a sized
- * free told, or HAK_NONE. kind: hk_kind_in_window(heap, p). */
+/* Frees a block, or NULL, that the fast path of the calling thread's heap could not free. n: the size that a
+ * sized free told, or HAK_NONE. kind: hk_kind_in_window(heap, p). */
 void hk_free_from_heap(hak_ctx *heap, void *p, size_t n, uint32_t kind);
-/* The same for a block in a packed unit of the heap's own window, if the heap checks nothing. */
+/* Does the same for a block in a packed unit of the heap's own window, if the heap checks nothing. */
 void hk_free_packed_here(hak_ctx *heap, void *p);
-/* The magazine of the calling thread's heap had no room for p. */
+/* Frees p, for which the magazine of the calling thread's heap had no room. */
 HK_NOINLINE void hk_heap_overflow(hak_ctx *heap, hk_bin *bin, void *p);
-/* Under the blocking lock of whichever heap owns p. mine: the calling thread's, or NULL. n: the size told. */
+/* Frees p under the lock of the heap that owns it, and waits for that lock. mine: the calling thread's heap,
+ * or NULL. n: the size told. */
 void hk_free_direct(hak_ctx *shared, const hak_ctx *mine, void *p, size_t n);
 /* Takes home what is in the queue of a heap whose lock is held. own: the heap is the calling thread's. */
 void hk_remote_drain(hak_ctx *heap, bool own);
 /* Takes home the blocks of a batch; the heap's lock is held. own: as above. */
 void hk_remote_unpack(hak_ctx *heap, hk_batch *b, bool own);
-/* Sends off what the heap's remote caches hold. By its thread, or for a heap that is nobody's. */
+/* Sends off what the heap's remote caches hold. Only the heap's thread calls this, or anybody for a heap
+ * without thread. */
 void hk_remote_send(hak_ctx *heap);
-/* What is in the heap's remote caches. */
+/* Returns what is in the heap's remote caches. */
 HK_RACY void hk_remote_held(const hak_ctx *heap, size_t *bytes, size_t *blocks);
 /* Calls fn for each block in the heap's remote caches: freed, not delivered. */
 HK_RACY void hk_remote_each(const hak_ctx *heap, void (*fn)(void *user, void *p), void *user);

@@ -1,7 +1,8 @@
-/* Slabs of dead threads. A thread that ends without hak_ctx_thread_done leaves a heap to the thread register
- * that it had, and nobody can tell whether a new thread runs with the same register. So the heap itself stays
- * with the register; only its slabs and runs, which are under the lock, go to the next new heap. Blocks of
- * theirs in the old heap's magazines are live blocks as any other: handed out, or sent home when flushed. */
+/* Takes slabs of dead threads. A thread that ends without hak_ctx_thread_done leaves its heap to the thread
+ * register that it had, and a new thread may run with the same register at any time. So the heap stays with
+ * the register; only its slabs and runs, which are under the lock, go to the next new heap. Their blocks in
+ * the old heap's magazines are treated like live blocks: a new owner of the register hands them out, or a
+ * flush sends them home. */
 #include "heap/batch.h"
 #include "heap/block_free.h"
 #include "heap/magazine.h"
@@ -25,7 +26,7 @@ static void note_stolen(hak_ctx *from)
     if (!h->away) h->away = 1;
 }
 
-/* A slab or a run, with both locks held; the slab is in no bin then. */
+/* Moves a slab or a run, with both locks held; the slab must be in no bin. */
 static void hand_over(hak_ctx *from, hak_ctx *to, hk_slab *s)
 {
     bool small = s->kind < HK_SMALL_CLASSES;
@@ -94,8 +95,9 @@ void hk_heap_reclaim(hak_ctx *heap)
     hk_lock_drop(&heaps->lock);
 }
 
-/* A borrowed block is freed to its own class, so each costs a slow path: a class that goes on with it gets a
- * slab, or a block of its own, after MOST of them. Ticks of the thread begin anew with larger ones. */
+/* A borrowed block is freed to its own class, so each borrowing costs a slow path. After MOST borrowed
+ * blocks, a class therefore gets a slab, or a block, of its own. A tick of the thread lets larger classes
+ * borrow again. */
 unsigned hk_borrow_class(hak_ctx *heap, unsigned sc)
 {
     enum { MOST = 32 };
@@ -127,7 +129,7 @@ static void push_stray(hak_ctx *owner, void *p)
 
 void hk_heap_return(hak_ctx *heap, unsigned kind, void *p)
 {
-    /* What came into a magazine was not looked at. */
+    /* Nothing has checked the pointers in a magazine yet. */
     if (!hk_block_size(heap, p)) {
         hk_found_wrong(heap, HK_WRONG_BLOCK, p);
         return;
@@ -175,8 +177,8 @@ void hk_heap_forward(hak_ctx *heap, void *p)
     push_stray((hak_ctx *)(uintptr_t)owner, p);
 }
 
-/* The program may have freed a block twice, or written to it, since it was linked: what the links lead to
- * from there on is lost. */
+/* The program may have freed a block twice, or written to it, since it was linked. The blocks behind such a
+ * link are lost. */
 void hk_heap_strays(hak_ctx *heap)
 {
     for (hk_link *at = hk_mpsc_take(&heap->heap->strays), *next; at; at = next) {
@@ -194,7 +196,8 @@ void hk_heap_strays(hak_ctx *heap)
     }
 }
 
-/* Whether its thread, if it has one, is away: others have brought home its blocks for a while. */
+/* Returns whether the heap's thread, if it has one, is away: others have brought its blocks home for a
+ * while. */
 static bool away(const hak_ctx *heap)
 {
     hk_heap *h = heap->heap;
@@ -205,7 +208,8 @@ static bool away(const hak_ctx *heap)
     return now - h->away_ns >= (uint64_t)AWAY_NS << h->patience;
 }
 
-/* Whether it has more free memory than a busy heap needs: after its thread or others freed much. */
+/* Returns whether the heap has more free memory than a busy heap needs, after its thread or others freed
+ * much. */
 static bool surplus(const hak_ctx *heap)
 {
     size_t live = hk_get(&heap->live_bytes);
@@ -226,7 +230,7 @@ static hk_slab *take_from(hak_ctx *from, hak_ctx *heap, unsigned sc)
     hk_remote_drain(from, false);
     hk_slab *s = NULL;
     bool gone = away(from);
-    /* Comes first: it may empty slabs, which are gone then. */
+    /* This comes first, because it may empty slabs, which are then gone. */
     if (gone) hk_transfer_flush(from);
     /* Blocks in the transfer cache are handed out from there: they must not be of slabs that move. */
     if (gone || (surplus(from) && !hk_transfer_has(from, sc))) s = take_slab(from, sc, gone);

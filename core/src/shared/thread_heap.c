@@ -29,8 +29,8 @@ HK_INLINE bool awaited(const hk_heap *h)
 
 enum { PATIENCE_MOST = 6 };
 
-/* Of a shared context that has a profile: its heaps take part from their next slow path on, which is made to
- * ask here. */
+/* Makes the heaps of a shared context with a profile take part from their next slow path on, which asks
+ * here. */
 static void observe(hak_ctx *heap)
 {
     if (!hk_profile_of(heap)) return;
@@ -59,7 +59,7 @@ static HK_NOINLINE void come_back(hak_ctx *heap)
         if (of(heap)->patience < PATIENCE_MOST) of(heap)->patience++;
     }
     /* May flush magazines, which are sifted by now. */
-    hk_heap_numbers(heap);
+    hk_heap_settings_follow(heap);
 }
 
 HK_INLINE void lock(hak_ctx *heap, bool own)
@@ -245,7 +245,7 @@ static hak_ctx *heap_new(hak_ctx *shared)
 {
     hak_options o = shared->heaps->options;
     hak_tuning t;
-    uint32_t run = hk_heaps_numbers_get(shared->heaps, &t);
+    uint32_t run = hk_heaps_settings_get(shared->heaps, &t);
     o.quota = &shared->heaps->account;
     o.tuning = &t;
     if (shared->checked & HK_PLACED) o.seed = hk_placement_split(shared);
@@ -255,7 +255,7 @@ static hak_ctx *heap_new(hak_ctx *shared)
     hk_heap *h = hk_behind(heap);
     heap->whole = shared;
     heap->heap = h;
-    h->tunings = run;
+    h->settings_run = run;
     h->member = (hk_member){.steal = hk_heap_steal, .recall = hk_transfer_recall};
     __atomic_store_n(&heap->role, HK_HEAP, __ATOMIC_RELEASE);
     if (!(heap->checked & HK_CHECKED)) hk_bins_widen(heap);
@@ -263,8 +263,9 @@ static hak_ctx *heap_new(hak_ctx *shared)
     return heap;
 }
 
-/* A heap without thread: the one whose last thread had the same register, and so this one's stack and often
- * its work; else the newest. With the lock of the shared context held. */
+/* Returns a heap without thread. It prefers the heap whose last thread had the same register, and so this
+ * thread's stack and often its work; else it takes the newest. The caller holds the lock of the shared
+ * context. */
 static hak_ctx *heap_left(hak_ctx *shared, uintptr_t thread)
 {
     enum { LOOKS = 64 };
@@ -293,7 +294,7 @@ hak_ctx *hk_heap_claim(hak_ctx *shared, uintptr_t thread)
     heap = heap_new(shared);
     if (!heap) return NULL;
     hk_lock_take(&heaps->lock);
-    /* By now: the lock is held. */
+    /* Check again under the lock: labels may have been switched on since the heap was made. */
     if (shared->labels.on && !heap->labels.on && !hk_labels_charge(heap)) {
         hk_lock_drop(&heaps->lock);
         hk_big_destroy(heap);
@@ -303,9 +304,10 @@ hak_ctx *hk_heap_claim(hak_ctx *shared, uintptr_t thread)
     }
     heap->labels.on = shared->labels.on;
     observe(heap);
-    hk_heap_numbers(heap);
+    hk_heap_settings_follow(heap);
     bool owned = own(shared, heap, thread);
-    /* If the table has no room for it, it stays in the list, for a thread for which there is room. */
+    /* If the thread table is full, the heap stays in the list without an owner. A later thread will adopt
+     * it. */
     of(heap)->next = hk_heaps_first(shared);
     atomic_store_explicit(&heaps->newest, heap, memory_order_release);
     hk_lock_drop(&heaps->lock);
@@ -340,9 +342,9 @@ void hk_shared_make(hak_ctx *shared, const hak_options *options)
     slots_clear(heaps->first, HK_FIRST + HK_PROBES, shared);
     heaps->options = *options;
     heaps->options.shared = false;
-    heaps->options.tuning = &heaps->tuning;
+    heaps->options.tuning = &heaps->settings;
     heaps->packs = hk_packed_units(options, options->tuning) > 0;
-    hk_heaps_numbers_set(heaps, options->tuning);
+    hk_heaps_settings_set(heaps, options->tuning);
     heaps->account.parent = options->quota;
     atomic_store(&heaps->account.used, hk_get(&shared->account.committed));
     atomic_store(&heaps->account.taken, hk_get(&shared->account.committed));

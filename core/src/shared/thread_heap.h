@@ -1,21 +1,22 @@
-/* shared/: contexts that all threads use. It knows heap/, of which each thread has one, and what locks are
- * held when; heap/ reaches other heaps by hk_member only.
+/* shared/: contexts that all threads use. This folder gives each thread a heap of heap/, and decides which
+ * locks are held when; heap/ reaches other heaps only by hk_member.
  *
- * The context that all threads use holds no blocks itself: every class of it is closed, so that the fast
- * paths fall through to the slow ones, which find the calling thread's *heap*. A heap is a context of its
- * own, with the same code as a local one, and these rules:
+ * The context that all threads use holds no blocks itself: all its classes are closed, so that the fast paths
+ * fall through to the slow paths, which find the calling thread's *heap*. A heap is a context of its own,
+ * with the same code as a local one, and these rules:
  *
  *   magazines, remote caches   its thread only, without a lock
  *   everything else        under the heap's lock, which its thread takes on slow paths; other threads take it
  *                          to trim, to read sums, and to drain the queue of a thread that does not
  *   queue                  any thread pushes batches of blocks that it freed, lock-free; see remote.h
  *
- * A child after fork finds what the other threads were at without a lock between any two of their stores: a
- * magazine is stored to before its end moves.
+ * A child after fork may find another thread's data between any two of the stores that it makes without a
+ * lock. So each order of stores leaves valid data: a push stores the block before it moves the magazine's
+ * end.
  *
- * Threads are told apart by the thread register, which two live threads never share; what a dead thread
- * had is found by the next one with its register. Locks, in this order: walk, shared context, heap, space;
- * numbers. */
+ * The thread register tells threads apart, because two live threads never share one; the next thread with the
+ * register of a dead one finds the dead thread's heap. Locks are taken in this order: walk, shared context,
+ * heap, space; numbers. */
 #ifndef HK_THREAD_HEAP_H
 #define HK_THREAD_HEAP_H
 
@@ -44,13 +45,13 @@ struct hk_heap {
     hk_counter out_bytes, out_blocks; /* freed here, of other heaps, and sent off */
     hk_counter in_bytes, in_blocks;   /* freed elsewhere, of this heap, and come home */
     size_t away;                      /* bytes that others brought home since its thread was here */
-    uint64_t away_ns; /* when another heap first asked whether its thread comes back; 0 = none did */
-    uint8_t patience; /* how often slabs were taken from it and its thread came back */
-    bool lost_slabs;  /* slabs of it moved to another heap */
-    bool stolen_from; /* its magazines may hold blocks of such slabs */
-    bool flushed;     /* by a tick, since its thread ended */
-    uint32_t tunings; /* which change of the shared context's numbers it took over last */
-    hak_ctx *sent_to; /* the last one that blocks went to */
+    uint64_t away_ns;      /* when another heap first asked whether its thread comes back; 0 = none did */
+    uint8_t patience;      /* how often slabs were taken from it and its thread came back */
+    bool lost_slabs;       /* slabs of it moved to another heap */
+    bool stolen_from;      /* its magazines may hold blocks of such slabs */
+    bool flushed;          /* by a tick, since its thread ended */
+    uint32_t settings_run; /* which change of the shared context's settings it took over last */
+    hak_ctx *sent_to;      /* the last one that blocks went to */
     struct hk_remote_mixed {
         hak_ctx *to;
         hk_batch *batch;
@@ -91,12 +92,12 @@ struct hk_heaps {
     atomic_bool retired;
     hak_quota account;         /* committed bytes of all heaps; its parent is the caller's quota */
     _Atomic size_t live, peak; /* sums of what heaps published */
-    hak_options options;       /* of the heaps, with `tuning` */
-    hak_tuning tuning;
-    bool packs;         /* its heaps pack small blocks, if their tuning says so */
-    hk_lock numbers;    /* the last: of tuning and what follows */
-    uint32_t tunings;   /* how often these changed */
-    atomic_bool hinted; /* by the policy */
+    hak_options options;       /* of the heaps, with `settings` */
+    hak_tuning settings;
+    bool packs;            /* its heaps pack small blocks, if their settings say so */
+    hk_lock settings_lock; /* the last: of settings and what follows */
+    uint32_t settings_run; /* how often these changed */
+    atomic_bool hinted;    /* by the policy */
 };
 
 /* The first member of a hak_learner. */
@@ -139,8 +140,8 @@ HK_INLINE hk_heaps *hk_heaps_behind(hak_ctx *shared)
     return hk_behind(shared);
 }
 
-/* Where the thread is looked for first. A constant of 32 bits is a part of the instruction; and stacks of
- * glibc, 8 MiB and a page each, spread well. */
+/* Returns the slot where the search for a thread begins. The constant has 32 bits, so it is a part of the
+ * instruction; and it spreads stacks of glibc, 8 MiB and a page each, well. */
 HK_INLINE hk_slot *hk_slot_first(hk_heaps *heaps, uintptr_t thread)
 {
     return &heaps->first[((uint32_t)thread * 0x9E3779B1u) >> (32 - HK_FIRST_BITS)];
@@ -152,7 +153,8 @@ HK_INLINE uintptr_t hk_thread_of(const hak_ctx *heap)
     return atomic_load_explicit(&heap->thread, memory_order_relaxed);
 }
 
-/* The calling thread's heap, made where it has none yet. NULL = no memory, or retired. */
+/* Returns the calling thread's heap, and makes it if the thread has none yet. NULL = no memory, or
+ * retired. */
 HK_NOINLINE hak_ctx *hk_heap_claim(hak_ctx *shared, uintptr_t thread);
 
 /* Makes *ctx, which is shared, the calling thread's heap if that is where it is looked for first. */
@@ -180,8 +182,8 @@ bool hk_heap_try(hak_ctx *heap);
 /* Waits a little. false = the lock is still held. */
 bool hk_heap_soon(hak_ctx *heap);
 
-/* Around everything that a heap's own thread does beside its magazines. For a local context it costs one
- * test. */
+/* A heap's own thread calls these around everything that it does beside its magazines. For a local context
+ * they cost one test. */
 HK_INLINE void hk_enter(hak_ctx *ctx)
 {
     if (HK_UNLIKELY(ctx->role)) hk_heap_enter(ctx);
@@ -233,7 +235,7 @@ HK_INLINE bool hk_heap_unowned(const hak_ctx *heap)
     return hk_thread_of(heap) == 0;
 }
 
-/* The heap has no thread from now on. With the shared context's lock held, and the heap's. */
+/* Takes the heap from its thread. The caller holds the locks of the shared context and of the heap. */
 void hk_heap_disown(hak_ctx *shared, hak_ctx *heap);
 /* Notes the calling thread's number as that of its heap. */
 void hk_heap_renew(hak_ctx *heap);
@@ -242,45 +244,46 @@ void hk_heap_return(hak_ctx *heap, unsigned kind, void *p);
 /* Forwards the blocks in a stolen_from heap's magazines whose slabs have moved. Before magazines are emptied.
  */
 void hk_heap_sift(hak_ctx *heap);
-/* Empties the magazines. By its thread, or for a heap that is nobody's. */
+/* Empties the magazines. Only the heap's thread calls this, or anybody for a heap without thread. */
 void hk_heap_flush(hak_ctx *heap);
 /* The same for a block that came home to a heap that no longer has its slab. */
 void hk_heap_forward(hak_ctx *heap, void *p);
 /* Takes in the strays of the heap, whose lock is held. */
 void hk_heap_strays(hak_ctx *heap);
-/* A slab of the class with free blocks from a heap whose thread is away: from the heap whose blocks this
- * thread frees, or one of the next few. NULL = none. */
+/* Takes a slab of the class with free blocks from a heap whose thread is away: from the heap whose blocks
+ * this thread frees, or from one of the next few. NULL = none. */
 hk_slab *hk_heap_steal(hak_ctx *heap, unsigned sc);
 /* Takes over slabs and runs of threads that died without hak_ctx_thread_done. The heap is new. */
 void hk_heap_reclaim(hak_ctx *heap);
 
-/* The class from which a thread's heap takes a block of class sc: sc itself while it has free ones. Before
- * the heap takes units for a class, or fresh blocks of more than 1 KiB, it uses up free blocks of slightly
- * wider classes. */
+/* Returns the class from which a thread's heap takes a block of class sc: sc itself while that class has free
+ * blocks. Before the heap takes units for a class, or fresh blocks of more than 1 KiB, it uses up free blocks
+ * of slightly wider classes. */
 unsigned hk_borrow_class(hak_ctx *heap, unsigned sc);
 /* Classes of blocks above 1 KiB may borrow as often as at first. */
 void hk_borrow_anew(hak_ctx *heap);
 
-/* Calls fn for each slab and run that the heap owns, with its lock held, which is dropped at times. One
- * walk at a time: with its lock for walks held. */
+/* Calls fn for each slab and run that the heap owns, with the heap's lock held, and drops that lock at times.
+ * The caller holds the heap's lock for walks, so that there is one walk at a time. */
 void hk_heap_walk(hak_ctx *heap, void (*fn)(hak_ctx *heap, hk_slab *s, void *user), void *user);
 
-/* Other numbers for the heaps, which take them over at their next slow path; the lock of the context is
- * held. */
-void hk_shared_numbers(hak_ctx *shared, const hak_tuning *t);
-/* Those of a new shared context; those that a new heap gets, and which change of them it was. */
-void hk_heaps_numbers_set(hk_heaps *heaps, const hak_tuning *from);
-uint32_t hk_heaps_numbers_get(hk_heaps *heaps, hak_tuning *out);
-/* The heap takes over what changed. By its thread. */
-void hk_heap_numbers(hak_ctx *heap);
-/* The shared context has a profile from now on; its lock is held. Each thread takes part from its next slow
- * path. */
+/* Sets other settings for the heaps, which take them over at their next slow path. The caller holds the lock
+ * of the context. */
+void hk_shared_settings_change(hak_ctx *shared, const hak_tuning *t);
+/* Sets those of a new shared context; gets those for a new heap, and returns which change of them it was. */
+void hk_heaps_settings_set(hk_heaps *heaps, const hak_tuning *from);
+uint32_t hk_heaps_settings_get(hk_heaps *heaps, hak_tuning *out);
+/* Makes the heap take over what changed. The heap's thread calls this. */
+void hk_heap_settings_follow(hak_ctx *heap);
+/* Tells the shared context, whose lock is held, that it has a profile. Each thread takes part from its next
+ * slow path. */
 void hk_shared_observe(hak_ctx *shared);
 /* Takes home the blocks in queues; those that are forwarded are then in the strays of their heap. */
 void hk_shared_gather(hak_ctx *shared);
-/* Brings home everything that is under way and in magazines. No other thread is inside a call. */
+/* Brings home everything that is under way and in magazines. No other thread may be inside a call. */
 void hk_shared_settle(hak_ctx *shared);
-/* The peak begins anew. Blocks at hand would count in it: those that this thread may touch go home first. */
+/* Begins the peak anew. Blocks at hand would count in it, so the blocks that this thread may touch go home
+ * first. */
 void hk_shared_peak_reset(hak_ctx *shared);
 /* Whether there is no live block, after hk_shared_settle. */
 bool hk_shared_empty(const hak_ctx *shared);

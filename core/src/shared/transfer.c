@@ -58,8 +58,8 @@ bool hk_transfer_put(hak_ctx *heap, hk_batch *b)
     return true;
 }
 
-/* A class that is short of blocks after it had too many keeps more next time. So nothing is kept for a thread
- * that does not allocate. */
+/* A class that is short of blocks after it had too many keeps more next time. So a thread that does not
+ * allocate keeps nothing. */
 static void grow(hk_transfer_class *kept)
 {
     if (kept->over && kept->most < UINT16_MAX / 2) kept->most = (uint16_t)(kept->most ? kept->most * 2 : 1);
@@ -77,7 +77,7 @@ void hk_transfer_refill(hak_ctx *heap, unsigned sc)
         grow(kept);
         return;
     }
-    /* A magazine that was not full since it was empty: the thread frees less than it allocates. */
+    /* The magazine was not full since it was empty, so the thread frees less than it allocates. */
     bool all = bin->swings & HK_EMPTIED;
     bin->swings |= HK_EMPTIED;
     if (all) hk_magazine_grow(heap, bin);

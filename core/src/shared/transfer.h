@@ -1,6 +1,7 @@
-/* The transfer cache of a heap: batches of one class that came home are kept whole, under the heap's lock,
- * until an empty magazine of the class takes their pointers. So a block that another thread freed is reused
- * without a look at its bitmap. In the accounts they are under way until they are in a magazine or a bitmap.
+/* The transfer cache of a heap keeps batches of one class that came home, whole and under the heap's lock,
+ * until an empty magazine of the class takes their pointers. So the heap reuses a block that another thread
+ * freed without a look at its bitmap. The accounts count these blocks as under way until they are in a
+ * magazine or a bitmap.
  */
 #ifndef HK_TRANSFER_H
 #define HK_TRANSFER_H
@@ -22,9 +23,10 @@ typedef struct hk_transfer {
     hk_transfer_class classes[HK_TRANSFER_CLASSES];
 } hk_transfer;
 
-/* A batch comes home; the heap's lock is held. false = not of one class, or there is enough. */
+/* Takes a batch that comes home; the heap's lock is held. Returns false if the batch is not of one class, or
+ * the cache has enough. */
 bool hk_transfer_put(hak_ctx *heap, hk_batch *b);
-/* Fills the magazine of a class, if it is empty and there are blocks. By the heap's thread. */
+/* Fills the magazine of a class, if it is empty and there are blocks. The heap's thread calls this. */
 void hk_transfer_refill(hak_ctx *heap, unsigned sc);
 /* All of it to the slabs. */
 void hk_transfer_flush(hak_ctx *heap);
@@ -32,8 +34,8 @@ void hk_transfer_flush(hak_ctx *heap);
 bool hk_transfer_has(const hak_ctx *heap, unsigned sc);
 /* The same at the end of a period. */
 void hk_transfer_tick(hak_ctx *heap, uint64_t now_ns);
-/* The heap, whose lock is held, is about to grow by fresh pages: one of the heaps gives up its transfer
- * cache. */
+/* Makes one of the heaps give up its transfer cache, when a heap, whose lock is held, is about to grow by
+ * fresh pages. */
 void hk_transfer_recall(hak_ctx *heap);
 /* Calls fn for each block. */
 void hk_transfer_each(const hak_ctx *heap, void (*fn)(void *user, void *p), void *user);

@@ -1,6 +1,6 @@
-/* Where slabs have their bitmaps. A chunk has HK_UNIT_BITS bits for each unit. A slab takes as many as its
- * class needs, at the lowest free place: a power of two, aligned to itself. A unit has one bitmap at most, so
- * that there is always room for that of a unit just taken. All under the space's lock. */
+/* Room for the bitmaps of slabs. A chunk has HK_UNIT_BITS bits for each unit. A slab takes as many bits as
+ * its class needs, a power of two aligned to itself, at the lowest free place. A unit has at most one bitmap,
+ * so there is always room for the bitmap of a unit just taken. The space's lock protects all of this. */
 #ifndef HK_BITMAP_H
 #define HK_BITMAP_H
 

@@ -158,8 +158,8 @@ hk_unit_id hk_chunk_claim(hak_space *s, hk_extent *e, size_t c, unsigned bit, un
     return e->first + (uint32_t)unit;
 }
 
-/* A chunk in which a search failed is passed by until more is free there: most of a large heap's are nearly
- * full. */
+/* A search skips a chunk in which a search failed until more is free there, because most chunks of a large
+ * heap are nearly full. */
 static hk_unit_id take_in(hak_space *s, hk_extent *e, unsigned n, uint32_t entry, hk_want want,
                           size_t committed, bool *zero)
 {
@@ -196,7 +196,7 @@ static hk_unit_id claim_paged(hak_space *s, hk_extent *e, unsigned area, size_t 
     return hk_chunk_claim(s, e, c, bit, 1, entry, zero);
 }
 
-/* Looks at few chunks: where these have no unit for the area, any will do. */
+/* Looks at few chunks: if these have no unit for the area, any unit will do. */
 static hk_unit_id take_paged(hak_space *s, hk_extent *e, unsigned area, uint32_t entry, hk_want want,
                              size_t committed, bool *zero)
 {

@@ -1,8 +1,8 @@
-/* Spaces: their options, how they begin and end. */
+/* Reads the options of a space, and begins and ends it. */
 #include "space/space.h"
 
 #include "base/classes.h"
-#include "base/tuning.h"
+#include "base/settings.h"
 #include "space/calls.h"
 #include "space/extents.h"
 #include "space/open.h"
@@ -18,17 +18,17 @@ static uintptr_t addresses_below(const hak_space_options *o)
 }
 
 /* Copies options of any version, which may be NULL; what is wrong with them, NULL = nothing. */
-static const char *read_options(hak_space_options *o, hak_os *os, hak_tuning *t, uint32_t *said,
-                                const hak_space_options *given)
+static const char *read_options(hak_space_options *o, hak_os *os, hak_tuning *t, uint32_t *given,
+                                const hak_space_options *host)
 {
     static const hak_space_options defaults = HAK_SPACE_OPTIONS_INIT;
     const size_t least = (size_t)128 << 10, most = (size_t)1 << 40;
-    if (!hak_sized_copy(o, sizeof *o, given ? given : &defaults))
+    if (!hak_sized_copy(o, sizeof *o, host ? host : &defaults))
         return "hak_space_options.size is not set, or more is set than is known";
     const char *error = hk_os_read(os, o->os);
     if (error) return error;
-    o->tuning = hk_tuning_read(t, o->tuning, o->mode, HAK_WORKLOAD_TRACED, said, &error);
-    bool guards = *said >> offsetof(hak_tuning, guard_slots) / sizeof(size_t) & 1;
+    o->tuning = hk_settings_read(t, o->tuning, o->mode, HAK_WORKLOAD_TRACED, given, &error);
+    bool guards = *given >> HK_SETTING_guard_slots & 1;
     if (!o->tuning) return error;
     if (guards && !os->protect) return "tuning.guard_slots: the table hak_os has no protect";
     if (o->max_address && o->max_address < (uintptr_t)1 << 24) return "max_address: 0, or at least 2^24";
@@ -43,33 +43,33 @@ static const char *read_options(hak_space_options *o, hak_os *os, hak_tuning *t,
     return NULL;
 }
 
-const char *(hak_space_options_error)(const hak_space_options *given)
+const char *(hak_space_options_error)(const hak_space_options *host)
 {
     hak_space_options o;
     hak_os os;
     hak_tuning t;
-    uint32_t said;
-    return read_options(&o, &os, &t, &said, given);
+    uint32_t given;
+    return read_options(&o, &os, &t, &given, host);
 }
 
 /* The rest of a space whose first extent is there. */
-static void begin(hak_space *s, const hak_space_options *o, uint32_t said, const hk_layout *l)
+static void begin(hak_space *s, const hak_space_options *o, uint32_t given, const hk_layout *l)
 {
-    hk_space_numbers_begin(s, o->tuning, said, o->policy);
+    hk_space_settings_begin(s, o->tuning, given, o->policy);
     s->extent.first = 1;
     s->next_id = 1 + s->extent.units;
     s->more = (hk_extent *)(void *)(s->extent.reserved + l->more);
     hk_set(&s->big_low, SIZE_MAX);
 }
 
-hak_space *(hak_space_new)(const hak_space_options *given)
+hak_space *(hak_space_new)(const hak_space_options *host)
 {
     hak_space_options options;
     hak_tuning tuning;
-    uint32_t said;
+    uint32_t given;
     const hak_space_options *o = &options;
     struct hak_space boot = {.extents = 1, .next_id = 1};
-    if (read_options(&options, &boot.os, &tuning, &said, given)) return NULL;
+    if (read_options(&options, &boot.os, &tuning, &given, host)) return NULL;
     boot.below = addresses_below(o);
     boot.reserve = o->reserve ? o->reserve : hk_os_reserve(&boot.os);
     boot.buffer_only = o->buffer_only;
@@ -81,7 +81,7 @@ hak_space *(hak_space_new)(const hak_space_options *given)
     if (!o->buffer && boot.grows && hk_extent_place(&boot, &boot.extent, true, &l)) {
         hak_space *s = (hak_space *)(void *)(boot.extent.reserved + l.head);
         *s = boot;
-        begin(s, o, said, &l);
+        begin(s, o, given, &l);
         return s;
     }
     size_t n = o->buffer ? o->buffer_size : boot.reserve, align = o->buffer ? HK_UNIT : HK_CHUNK, skip = 0;
@@ -101,6 +101,6 @@ hak_space *(hak_space_new)(const hak_space_options *given)
     boot.extent.owned = !o->buffer;
     hk_set(&boot.reserved_bytes, n);
     *s = boot;
-    begin(s, o, said, &l);
+    begin(s, o, given, &l);
     return s;
 }

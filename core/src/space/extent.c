@@ -6,8 +6,8 @@
 #define PER_UNIT_IN_BUFFER (HK_UNIT + 32 + 4 + HK_UNIT_BITS / 8)
 #define PER_UNIT (PER_UNIT_IN_BUFFER + 4005)
 
-/* What arrays begin at a multiple of, that they can be opened apart from each other: large extents are opened
- * piece by piece, by the pages of any system. */
+/* Arrays begin at a multiple of this, so that each can be opened alone: large extents are opened piece by
+ * piece, by the pages of any system. */
 static size_t page_for(size_t units, size_t align)
 {
     return align < HK_CHUNK ? 1 : units >> (30 - HK_UNIT_SHIFT) ? (size_t)64 << 10 : HK_PAGE;

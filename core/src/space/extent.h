@@ -1,4 +1,4 @@
-/* How an extent's arrays are laid out in its reservation, before its units; which units share pages of label
+/* Lays an extent's arrays out in its reservation, before its units, and says which units share pages of label
  * bytes. */
 #ifndef HK_EXTENT_H
 #define HK_EXTENT_H

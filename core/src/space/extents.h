@@ -1,4 +1,4 @@
-/* Further extents of a space, when its first one is full. With the lock of the space held. */
+/* Adds further extents to a space when its first one is full. Callers hold the lock of the space. */
 #ifndef HK_EXTENTS_H
 #define HK_EXTENTS_H
 

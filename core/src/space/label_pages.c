@@ -1,5 +1,5 @@
-/* Room for label bytes: committed by chunk in an extent of the OS; in the buffer of a caller, units at its
- * end that are set aside while there are labels. */
+/* Makes room for label bytes: commits it by chunk in an extent of the OS; in a caller's buffer, sets units at
+ * its end aside while there are labels. */
 #include "base/classes.h"
 #include "space/calls.h"
 #include "space/chunks.h"

@@ -1,4 +1,4 @@
-/* What is mapped for a block of its own, and single calls of the OS table, for the layers above. */
+/* Maps memory for single big blocks, and makes single calls of the OS table for the layers above. */
 #include "space/calls.h"
 #include "space/purge.h"
 
@@ -57,7 +57,7 @@ void *hk_space_map(hak_space *s, size_t n, size_t align)
     if (s->buffer_only) return NULL;
     hk_lock_take(&s->lock);
     void *p = map(s, n, align);
-    /* What is retained may be all that a limit leaves. */
+    /* Retained units may be all that a limit leaves. */
     if (!p && hk_purge_for(s, n)) p = map(s, n, align);
     if (p) count_mapped(s, n, 0);
     hk_lock_drop(&s->lock);

@@ -148,8 +148,8 @@ static size_t limit(const hak_space *s)
 {
     size_t share = hk_get(&s->used_units) * s->retained_percent / 100;
     size_t keep = hk_max(s->retained_bytes >> HK_UNIT_SHIFT, share);
-    /* As much more as was purged for the limit and needed again: up to a half; with retained_yields, up to
-     * the limit from half of it. */
+    /* The limit rises by what was purged for it and needed again: by up to a half; with retained_yields, from
+     * half the limit up to the limit. */
     return s->retained_yields ? hk_min(keep, keep / 2 + s->limit_missed)
                               : keep + hk_min(keep / 2, s->limit_missed);
 }
@@ -167,8 +167,8 @@ void hk_purge_to_limit(hak_space *s)
         s->limit_purged += purge_to(s, keep - keep / 4, SIZE_MAX, true);
 }
 
-/* Little of what a heap uses that is at work is not: its units are scattered, each a call, and soon wanted
- * again. */
+/* If a heap at work leaves little unused, that stays: its units are scattered, so each would cost a call, and
+ * they are soon wanted again. */
 static bool worth_calls(const hak_space *s)
 {
     enum { SHARE = 64 };
@@ -265,7 +265,7 @@ static void close_chunks(hak_space *s, hk_extent *e)
     give_labels(s, e, from, keep * HK_CHUNK_UNITS);
 }
 
-/* Closes chunks of which nothing is live or retained, but which went back in parts. */
+/* Closes chunks that went back in parts, and of which nothing is live or retained any more. */
 static size_t close_free(hak_space *s, hk_extent *e)
 {
     size_t n = 0;

@@ -1,5 +1,5 @@
-/* Memory that goes back to the OS: how many free units stay resident, for how long, and which go first. All
- * of it is under the lock of the space. */
+/* Gives memory back to the OS: decides how many free units stay resident, for how long, and which go first.
+ * Callers hold the lock of the space. */
 #ifndef HK_PURGE_H
 #define HK_PURGE_H
 
@@ -7,8 +7,8 @@
 
 /* Purges n bytes at p, of which `purged_before` were counted as purged already, or never were resident. */
 void hk_purge(hak_space *s, void *p, size_t n, size_t purged_before);
-/* The same for a part of what its owner keeps: it stays in its mapping, for there may be any number of them.
- */
+/* Does the same for a part of what its owner keeps. The part stays in its mapping, because there may be any
+ * number of parts. */
 void hk_purge_part(hak_space *s, void *p, size_t n);
 /* Purges retained units of n bytes, or what there is. */
 void hk_purge_bytes(hak_space *s, size_t n);
@@ -17,10 +17,10 @@ void hk_purge_bytes(hak_space *s, size_t n);
 size_t hk_purge_batch(hak_space *s, size_t n);
 /* Units above the limit of retained bytes. */
 size_t hk_purge_due(const hak_space *s);
-/* Purges those, and some more, so that the next units do not call for it again. */
+/* Purges n units, and some more, so that the next units need no purge of their own. */
 void hk_purge_to_limit(hak_space *s);
-/* Gives back all that is retained, so that n bytes may be mapped which were refused. false = that would not
- * help. */
+/* Gives back all that is retained, so that n bytes that were refused can be mapped. Returns false if that
+ * would not help. */
 bool hk_purge_for(hak_space *s, size_t n);
 
 #endif

@@ -1,5 +1,6 @@
-/* space/: address space, the supply of units, and when pages go back to the OS. It knows base/ and the OS
- * table; of contexts it knows the ids that own units, and nothing of what these hold.
+/* space/: address space, the supply of units, and the return of pages to the OS. This folder includes base/
+ * and calls the OS table. Of contexts it knows only the ids that own units, and nothing of what the units
+ * hold.
  *
  * A space reserves extents; an extent is cut into chunks of 2 MiB and units of 16 KiB, and carries arrays
  * with an entry per unit: map (who owns it and as what), slab records, bitmaps, label bytes. Thread-safe: one
@@ -13,7 +14,7 @@
 #include "base/base.h"
 #include "base/os.h"
 #include "base/os_lock.h"
-#include "base/tuning.h"
+#include "base/settings.h"
 
 /* Bits of the shortest bitmap; masks that tell which of them a chunk has in use. */
 enum { HK_BITMAP_LEAST = 128, HK_BITMAP_MASKS = HK_CHUNK_UNITS * HK_UNIT_BITS / HK_BITMAP_LEAST / 64 };
@@ -139,9 +140,9 @@ struct hak_space {
     uint32_t label_users;         /* contexts with labels; 0: units of label bytes are for blocks */
     hak_ctx *charged;             /* list of the contexts that have a quota */
     const hak_policy *policy;     /* under the lock; NULL = none */
-    struct hk_guide *guides;      /* list of those of its contexts; under the lock */
-    hak_tuning base;              /* the space's numbers without a policy */
-    uint32_t said;                /* a bit for each that was given */
+    struct hk_hints *hints;       /* list of those of its contexts; under the lock */
+    hak_tuning base;              /* the space's settings without a policy */
+    uint32_t given;               /* a bit for each that the host gave */
     hk_big *bigs;                 /* tree by address of blocks with mappings of their own */
     hk_counter big_low, big_high; /* all of them, past ones too, lie between */
     _Atomic(hk_guard *) guard;    /* see heap/guard.h; NULL = no context has HAK_DEBUG_GUARD yet */
@@ -281,9 +282,9 @@ int hk_space_commit(hak_space *s, void *p, size_t n);
 void hk_space_decommit(hak_space *s, void *p, size_t n);
 
 /* Of a new space: takes a reference. */
-void hk_space_numbers_begin(hak_space *s, const hak_tuning *t, uint32_t said, const hak_policy *policy);
-/* Those of the numbers that spaces read; the others are left alone. */
-void hk_space_numbers(hak_space *s, hak_tuning *t);
+void hk_space_settings_begin(hak_space *s, const hak_tuning *t, uint32_t given, const hak_policy *policy);
+/* Shows those that spaces read; the others in *t are left alone. */
+void hk_space_settings_get(hak_space *s, hak_tuning *t);
 /* Whether new memory of a context with so much committed should be huge pages. */
 HK_INLINE bool hk_space_wants_huge(const hak_space *s, size_t committed)
 {
@@ -299,12 +300,12 @@ typedef enum hk_want { HK_WANT_ANY, HK_WANT_DIRTY, HK_WANT_CLEAN } hk_want;
  * where its bitmap is. committed: what the context has, by which a new chunk is advised to be huge pages. */
 hk_unit_id hk_space_take(hak_space *s, hk_extent *near, size_t units, uint32_t entry, hk_want want,
                          size_t committed, bool *zero);
-/* The same in an extent of the OS: label bytes of the caller's buffer may not be to be had. */
+/* Does the same in an extent of the OS, for when there is no room for label bytes in the caller's buffer. */
 hk_unit_id hk_space_take_owned(hak_space *s, hk_extent *near, size_t units, uint32_t entry, size_t committed,
                                bool *zero);
-/* A unit of the extent for a slab with label bytes in area `area` (below HK_PAGED_AREAS), committed: where a
- * page of them is in use already, or in a row of units of which nobody used one yet, so that units of one
- * area share pages. 0 = none. */
+/* Takes a unit of the extent, committed, for a slab with label bytes in area `area` (below HK_PAGED_AREAS).
+ * It prefers a unit whose page of label bytes is in use already, or a row of units that nobody used yet, so
+ * that units of one area share pages. 0 = none. */
 hk_unit_id hk_space_take_paged(hak_space *s, hk_extent *e, unsigned area, uint32_t entry, hk_want want,
                                size_t committed, bool *zero);
 HK_INLINE bool hk_aside_empty(const hk_aside *r)
@@ -317,8 +318,8 @@ void hk_space_set_aside(hak_space *s, hk_extent *near, unsigned want, hk_aside *
 /* Uses such a unit for this kind: its record says where its bitmap is. */
 void hk_space_use(hak_space *s, hk_extent *e, hk_unit_id id, unsigned kind);
 void hk_space_take_back(hak_space *s, hk_aside *r);
-/* These units, which were not resident, are about to be written as a whole. Takes the lock for the count
- * alone. */
+/* Tells that these units, which were not resident, are about to be written as a whole. Takes the lock only
+ * for the count. */
 void hk_space_populate(hak_space *s, hk_unit_id id, size_t units);
 /* Lengthens a run in place. */
 bool hk_space_extend(hak_space *s, hk_unit_id id, size_t units, size_t more, uint32_t entry);
@@ -328,8 +329,9 @@ void hk_space_give(hak_space *s, hk_unit_id id, size_t units);
 void hk_space_give_slab(hak_space *s, const hk_slab *slab, size_t holes);
 /* Everything in the list that begins with `all`, of a context that ends. */
 void hk_space_give_all(hak_space *s, hk_unit_id all);
-/* Before a context has labels, and when it ends, or has none after all. The label bytes of a caller's buffer
- * are set aside as long as there is one: units at its end, but for those that blocks have. */
+/* Count the contexts with labels: called before a context has labels, and when it ends or has none after all.
+ * As long as there is such a context, units at the end of a caller's buffer are set aside for label bytes,
+ * except units that blocks have. */
 void hk_space_labels_begin(hak_space *s);
 void hk_space_labels_end(hak_space *s);
 /* Room for the label bytes of units of this kind, from this one on: committed, by chunk, or set aside. */

@@ -11,11 +11,11 @@
  *
  * STABILITY  Stable.
  *
- * Errors: out of memory is nullptr from the functions of hak::context. Containers cannot take nullptr:
+ * Errors: if memory is out, the functions of hak::context return nullptr. Containers cannot take nullptr, so
  * hak::resource and hak::allocator throw std::bad_alloc where exceptions are enabled in the compiler and
  * HAKMEM_CPP_EXCEPTIONS is 1. By default it is 0, and they call hak::context's handler, and std::abort() if
- * there is none or it returns. Every file of a program must see the same HAKMEM_CPP_EXCEPTIONS. Threads: as
- * the context: one at a time, unless it is shared. A hak::label_scope counts for its context, not for a
+ * there is none or it returns. Every file of a program must see the same HAKMEM_CPP_EXCEPTIONS. Threads: one
+ * at a time, as for the context, unless it is shared. A hak::label_scope counts for its context, not for a
  * thread: in a shared context give labels to resources and allocators instead. Cost: that of the function of
  * hakmem.h which each one calls, with a test and a load or two for the context and the label; hak::resource
  * adds a virtual call, as each memory_resource does. A hak::context takes one block of 32 bytes more. Since
@@ -40,15 +40,15 @@
 namespace hak
 {
 
-/* What is called when a resource or an allocator has no memory: n bytes. To end the program in the host's own
- * way, or to leave by longjmp. */
+/* Is called when a resource or an allocator has no memory for n bytes. It ends the program in the host's own
+ * way, or leaves by longjmp. */
 using memory_handler = void(void *user, std::size_t n);
 
 class context
 {
   public:
-    /* space nullptr = one of its own, options nullptr = defaults, as hak_ctx_new. ok() tells whether it came
-     * to be; without it every allocation is nullptr. */
+    /* Makes a context, as hak_ctx_new: space nullptr = a space of its own, options nullptr = defaults. ok()
+     * tells whether there is a context; if not, every allocation is nullptr. */
     explicit context(hak_space *space = nullptr, const hak_options *options = nullptr) noexcept
         : state_(make(hak_ctx_new(space, options)))
     {
@@ -56,7 +56,7 @@ class context
     context(context &&other) noexcept : state_(std::exchange(other.state_, nullptr))
     {
     }
-    /* The heap that was here ends, as by the destructor. */
+    /* Ends the heap that was here, as the destructor does. */
     context &operator=(context &&other) noexcept
     {
         context from(std::move(other));
@@ -65,8 +65,8 @@ class context
     }
     context(const context &) = delete;
     context &operator=(const context &) = delete;
-    /* Frees every block at once, whatever is live. No destructor of an object in it runs. Resources and
-     * allocators on it are not to be used any more. */
+    /* Frees every block at once, live or not. No destructor of an object in the context runs. Resources and
+     * allocators on the context must not be used any more. */
     ~context()
     {
         if (state_) hak_ctx_destroy(state_->ctx);
@@ -76,26 +76,26 @@ class context
     {
         return state_ != nullptr;
     }
-    /* The context, which the caller ends from now on, by hak_ctx_destroy. Resources and allocators on it stay
-     * good until then: their block of 32 bytes lives on, and hak_ctx_retire would wait for it for ever. */
+    /* Gives up the context, which the caller ends by hak_ctx_destroy. Resources and allocators on it stay
+     * good until then, because their block of 32 bytes lives on; so hak_ctx_retire would wait for ever. */
     [[nodiscard]] hak_ctx *release() noexcept
     {
         hak_ctx *ctx = get();
         state_ = nullptr;
         return ctx;
     }
-    /* The context itself, for the functions of hakmem.h; nullptr if there is none. */
+    /* Returns the context itself, for the functions of hakmem.h; nullptr if there is none. */
     hak_ctx *get() const noexcept
     {
         return state_ ? state_->ctx : nullptr;
     }
 
-    /* As hak_alloc_cs, with the label of the innermost hak::label_scope, else 0. */
+    /* Does what hak_alloc_cs does, with the label of the innermost hak::label_scope, else 0. */
     void *allocate(std::size_t n) noexcept
     {
         return state_ ? hak_alloc_cs(state_->ctx, n, state_->label, 0) : nullptr;
     }
-    /* As hak_realloc: a block keeps its label. nullptr is as allocate(n). */
+    /* Does what hak_realloc does: a block keeps its label. p nullptr = allocate(n). */
     void *reallocate(void *p, std::size_t n) noexcept
     {
         if (!p) return allocate(n);
@@ -105,12 +105,12 @@ class context
     {
         if (state_) hak_free(state_->ctx, p);
     }
-    /* As hak_label_define: 0 = failed. */
+    /* Does what hak_label_define does: 0 = failed. */
     hak_label label(const char *name) noexcept
     {
         return state_ ? hak_label_define(state_->ctx, name) : hak_label(0);
     }
-    /* As hak_limit, without a soft limit. */
+    /* Does what hak_limit does, without a soft limit. */
     bool limit(std::size_t hard) noexcept
     {
         return state_ && hak_limit(state_->ctx, 0, hard, nullptr, nullptr) == 0;
@@ -126,7 +126,7 @@ class context
     {
         return state_ ? hak_ctx_live_bytes(state_->ctx) : 0;
     }
-    /* Without exceptions: who is called in place of std::bad_alloc. nullptr = nobody. */
+    /* Without exceptions: sets the function that is called in place of std::bad_alloc. nullptr = none. */
     void on_no_memory(memory_handler *handler, void *user = nullptr) noexcept
     {
         if (!state_) return;
@@ -137,7 +137,7 @@ class context
   private:
     friend class label_scope;
     friend class place;
-    /* In the context's own memory, so that a moved context keeps its resources. */
+    /* Lies in the context's own memory, so that a moved context keeps its resources. */
     struct state {
         hak_ctx *ctx;
         memory_handler *handler;
@@ -169,7 +169,7 @@ class place
         void *p = nullptr;
         if (state_) {
             hak_label label = label_ ? label_ : state_->label;
-            /* What the alignment of hak_alloc serves needs no other function. */
+            /* If the alignment of hak_alloc is enough, no other function is needed. */
             if (align <= 8 || (align <= 16 && n % 16 == 0 && n)) p = hak_alloc_cs(state_->ctx, n, label, 0);
             else p = hak_aligned_alloc_cs(state_->ctx, align, n, label, 0);
         }
@@ -190,7 +190,7 @@ class place
         std::abort();
 #endif
     }
-    /* Whether blocks of one may be freed by the other. */
+    /* Returns whether one may free the blocks of the other. */
     bool operator==(const place &other) const noexcept
     {
         return state_ == other.state_;
@@ -201,7 +201,7 @@ class place
     hak_label label_;
 };
 
-/* From here to the end of the block, what is allocated in the context without a label gets this one. Scopes
+/* From here to the end of the block, an allocation in the context without a label gets this one. Scopes
  * nest. */
 class label_scope
 {
@@ -223,8 +223,8 @@ class label_scope
 };
 
 /* For std::pmr containers. Resources on one context are equal; without RTTI each is equal to itself alone,
- * and containers copy what they would move. Not to outlive its context; may outlive the object hak::context
- * that was moved from. */
+ * and containers copy what they would move. A resource must not outlive its context, but may outlive the
+ * object hak::context that was moved from. */
 class resource : public std::pmr::memory_resource
 {
   public:
@@ -254,7 +254,8 @@ class resource : public std::pmr::memory_resource
     place place_;
 };
 
-/* For containers that take an allocator as their type. Equal ones share a context, whatever their labels. */
+/* For containers that take an allocator as their type. Allocators are equal if they share a context, whatever
+ * their labels. */
 template <class T>
 class allocator
 {

@@ -1,4 +1,4 @@
-/* hakmem, reports: what the contexts of any host hold, as a file that the command hakmem reads.
+/* hakmem, reports: write what the contexts of a host hold to a file that the command hakmem reads.
  *
  *       hak_report_path("vm.json", &ctx, 1, NULL);      // then: hakmem report vm.json, hakmem html vm.json
  *
@@ -14,8 +14,8 @@
  *
  * FRAMES     The frames of a profile are numbers. The host names them, in one of two ways:
  *              - a table of frames (hak_frames): the host adds function, file and line, and gets a number
- *              - hak_report_options.frame: a function of the host's that names the numbers of its own
- *            Each frame that neither of them names is an address of machine code. The library names such a
+ *              - hak_report_options.frame: a function of the host that names the host's own numbers
+ *            A frame that neither of them names is an address of machine code. The library names such a
  *            frame by the tables of symbols, and `hakmem` adds the line where there is debug information.
  *
  *       static size_t stack(void *user, hak_ctx *ctx, hak_site site, uintptr_t *out, size_t room)
@@ -29,8 +29,8 @@
  *       profile.frames = stack;                          // hak_profile_options, for hak_profile_start
  *       report.frames = vm->frames;                      // hak_report_options
  *
- * MEMORY     Nothing is taken from a context: pages of the system, and some 40 KiB of stack. Nothing is taken
- *            from malloc but the buffer of a stream that has none yet.
+ * MEMORY     A report takes pages of the system and some 40 KiB of stack, and nothing from a context. It takes
+ *            nothing from malloc except the buffer of a stream that has none yet.
  *
  * CONVENTIONS are those of hakmem.h. hakmem/sites.h (labels by the function that asked) and hakmem/reserve.h
  * (memory for the error itself) belong to the same library. Since 0.1. */
@@ -73,19 +73,19 @@ HAK_API hak_frames *hak_frames_new(size_t most);
  * a comparison, about 500 instructions for texts of 40 bytes; a host that keeps the number beside its code
  * pays once. [any thread; also in hak_profile_options.frames] */
 HAK_API uintptr_t hak_frames_add(hak_frames *frames, const char *function, const char *file, int line);
-/* Finds what was added under a number. false = the number is not of this table; *out is as it was. The texts
- * are there until the table is deleted. [any thread] */
+/* Finds what was added under a number. Returns false if the number is not of this table; *out is then as it
+ * was. The texts stay until the table is deleted. [any thread] */
 HAK_API bool hak_frames_find(const hak_frames *frames, uintptr_t frame, hak_report_frame *out);
-/* Returns how many frames the table has; *lost = how often there was no room. lost may be NULL. [any thread]
- */
+/* Returns how many frames the table has; *lost = how often there was no room. lost may be NULL. [any thread] */
 HAK_API size_t hak_frames_count(const hak_frames *frames, size_t *lost);
-/* Deletes the table. NULL is fine. The profiles that have numbers of it show numbers after that. */
+/* Deletes the table. NULL is fine. Profiles that have numbers of this table show the bare numbers
+ * afterwards. */
 HAK_API void hak_frames_delete(hak_frames *frames);
 
-/* For hak_profile_options.frames: the stack of machine code, from the site of the allocation up, or, where
- * the allocation has none, from the functions of hakmem up. `user` is not used. Elsewhere than on x86-64
- * Linux the stack is the site. Cost: a look-up for each frame; about 1 us for a frame that is met first. [any
- * thread] */
+/* Gives the stack of machine code, for hak_profile_options.frames: from the site of the allocation outwards,
+ * or from the functions of hakmem if the allocation has no site. `user` is not used. On platforms other than
+ * x86-64 Linux the stack is the site alone. Cost: a look-up for each frame; about 1 us for a frame that is
+ * met first. [any thread] */
 HAK_API size_t hak_native_frames(void *user, hak_ctx *ctx, hak_site site, uintptr_t *frames, size_t room);
 
 /* ---- Reports ------------------------------------------------------------------------------------- */
@@ -95,8 +95,8 @@ typedef enum hak_report_form {
     HAK_REPORT_TEXT  /* for people: a table of labels, and where the memory is; no profile */
 } hak_report_form;
 
-/* Fills in *out, which is zero before, with what is known of a frame of ctx. false = not known here. The
- * texts stay until the report is written. Must not call into ctx. */
+/* Fills in *out, which is zero before, with what the host knows of a frame of ctx. Returns false if the host
+ * does not know the frame. The texts stay until the report is written. Must not call into ctx. */
 typedef bool hak_report_frame_fn(void *user, const hak_ctx *ctx, uintptr_t frame, hak_report_frame *out);
 
 typedef struct hak_report_options {
@@ -113,26 +113,26 @@ typedef struct hak_report_options {
         sizeof(hak_report_options), HAK_REPORT_JSON, NULL, NULL, NULL, NULL, NULL                            \
     }
 
-/* Takes all n bytes. 0 = done; else an errno, after which the function is not called again. */
+/* Takes all n bytes. Returns 0, or an errno, after which the function is not called again. */
 typedef int hak_report_put_fn(void *to, const char *bytes, size_t n);
 
 /* Writes a report of `count` contexts to a file. The file at `path` stays as it was until the report is whole
- * and takes its place; a pipe, a device and /dev/stdout are written to as they are. options NULL = defaults.
+ * and replaces it; a pipe, a device or /dev/stdout is written to directly. options NULL = defaults.
  *
- * Returns 0, or an errno: what the system says of the path or of the write (what was written is removed);
- * EINVAL = broken options, a context that is NULL, or none (nothing is written); ENOMEM = the report is
- * there, but for want of pages it lacks frames or names of some stacks, or marks. Where the symbols of a
- * library cannot be read, its frames are addresses, and that is no error.
+ * Returns 0 or an errno. EINVAL = broken options, a context that is NULL, or no context; nothing is written.
+ * ENOMEM = the report is written, but for want of pages it lacks marks, or frames or names of some stacks.
+ * Any other errno is what the system says of the path or of the write; the partial file is removed. If the
+ * symbols of a library cannot be read, its frames are shown as addresses, which is no error.
  *
- * No context may be used by another thread meanwhile, unless it is shared. Not for signal handlers. Cost:
+ * No other thread may use a context meanwhile, unless the context is shared. Not for signal handlers. Cost:
  * that of hak_labels_stats, a step for each stack, and a pass over the table of symbols of each library that
  * has frames which nobody named. */
 HAK_API int hak_report_path(const char *path, hak_ctx *const *contexts, size_t count,
                             const hak_report_options *options);
-/* The same to a stream, which is flushed and stays open. EIO = the stream does not say why. */
+/* Writes the same to a stream, which is flushed and stays open. EIO = the stream does not say why. */
 HAK_API int hak_report_stream(FILE *out, hak_ctx *const *contexts, size_t count,
                               const hak_report_options *options);
-/* The same to a function of the host's, in pieces of up to 4 KiB. */
+/* Gives the same to a function of the host, in pieces of up to 4 KiB. */
 HAK_API int hak_report_put(hak_report_put_fn *put, void *to, hak_ctx *const *contexts, size_t count,
                            const hak_report_options *options);
 

@@ -2,13 +2,13 @@
  *
  * INTRODUCTION
  *   A *host* (hak_wasm_host) is one process' supply of linear memories and of contexts. A *tenant*
- *   (hak_wasm_tenant) is whoever is to be counted and limited: a customer, a plugin, a request. It has a
+ *   (hak_wasm_tenant) is whoever the host counts and limits: a customer, a plugin, a request. A tenant has a
  *   context for what the runtime allocates on its behalf, and owns the linear memories made for it. An
  *   *image* (hak_wasm_image) is the content of a linear memory at one moment, to go back to.
  *
  *   Runtimes do not say on whose behalf they allocate, so the binding keeps a *current tenant* and label
- *   for each thread: set them with hak_wasm_enter around every call into the runtime. What is allocated
- *   outside of any scope goes to the tenant of the host itself.
+ *   for each thread: set them with hak_wasm_enter around every call into the runtime. Allocations outside of
+ *   any scope go to the tenant of the host itself.
  *
  *       hak_wasm_host *host = hak_wasm_host_new(NULL);
  *       hak_wasm_tenant_options options = HAK_WASM_TENANT_OPTIONS_INIT;
@@ -28,14 +28,15 @@
  *
  * CONVENTIONS, for every function below unless it says otherwise
  *   Units      sizes are bytes.
- *   Threads    any thread, at the same time too. One memory belongs to one thread at a time, as in the
- *              runtimes themselves; a tenant may be entered by many threads at once.
- *   Errors     NULL or -1 means out of memory or over a limit, and leaves everything as it was. A pointer
- *              that is not a memory of the host is refused by memory functions (-1, 0), nothing is touched.
- *              So is NULL where a memory, an image or a struct to fill is asked for. Texts of reasons may be
- *              NULL: then nobody learns them.
- *   Structs    with a size may be of another version of this header, as those of hakmem.h.
- *   Fork       the child may go on using a host that no other thread of the parent was inside of.
+ *   Threads    any thread may call any function, also at the same time. One memory belongs to one thread at a
+ *              time, as in the runtimes themselves; a tenant may be entered by many threads at once.
+ *   Errors     NULL or -1 means out of memory or over a limit, and leaves everything as it was. Memory
+ *              functions refuse a pointer that is not a memory of the host (-1, 0) and touch nothing; they
+ *              treat NULL the same way where they want a memory, an image or a struct to fill. A buffer for
+ *              the text of a reason may be NULL.
+ *   Structs    that begin with their size may come from another version of this header, as in hakmem.h.
+ *   Fork       the child may go on using a host if no other thread of the parent was inside a call of that
+ *   host.
  *   Since      0.1 for everything in this file.
  */
 #ifndef HAKMEM_WASM_H
@@ -53,38 +54,39 @@ typedef struct hak_wasm_image hak_wasm_image;
 
 /* ---- Labels -------------------------------------------------------------------------------------- */
 
-/* What a block is for. LINEAR is no label of blocks but that of linear memories in statistics. */
+/* What a block is for. LINEAR labels no blocks, but linear memories in statistics. */
 typedef enum hak_wasm_label {
     HAK_WASM_OTHER,    /* outside of any scope */
     HAK_WASM_LOAD,     /* modules: parsed, compiled */
     HAK_WASM_INSTANCE, /* instances: tables, globals, function tables */
     HAK_WASM_STACK,    /* execution environments, guest call stacks */
-    HAK_WASM_WASI,     /* what system interface calls leave: descriptors, paths */
+    HAK_WASM_WASI,     /* what calls of the system interface leave behind: descriptors, paths */
     HAK_WASM_LINEAR,   /* linear memories */
     HAK_WASM_NATIVE,   /* the embedder's own */
     HAK_WASM_LABELS
 } hak_wasm_label;
-/* "other", "load", "instance", "stack", "wasi", "linear", "native"; NULL = no such label. */
+/* Returns "other", "load", "instance", "stack", "wasi", "linear" or "native"; NULL = no such label. */
 HAK_API const char *hak_wasm_label_name(hak_wasm_label label);
 
 /* ---- Host ---------------------------------------------------------------------------------------- */
 
-/* Committed, mapped or live at most; 0 = no limit. */
+/* The most that may be committed, mapped or live; 0 = no limit. */
 typedef struct hak_wasm_limits {
     size_t heap_bytes;   /* committed bytes of the context, metadata included */
-    bool heap_soft;      /* for runtimes that abort when an allocation fails: allocations never fail by
-                            heap_bytes, only hak_wasm_admit does */
+    bool heap_soft;      /* for runtimes that abort when an allocation fails: heap_bytes makes
+                            hak_wasm_admit fail, but no allocation */
     size_t linear_bytes; /* sizes of live linear memories, as the guests see them, but at least 64 KiB each,
-                            as each takes a slot; images; and what hak_wasm_charge adds: tables and compiled
-                            code under wasmtime */
+                            because each takes a slot; sizes of images; and what hak_wasm_charge adds: tables
+                            and compiled code under wasmtime */
     size_t instances;    /* admitted and not dismissed (hak_wasm_admit) */
 } hak_wasm_limits;
 
 typedef enum hak_wasm_bounds {
     HAK_WASM_FLAT, /* a slot is readable and writable throughout: no system call to create or to grow, no
                       mapping of its own. Only for runtimes that check bounds in software */
-    HAK_WASM_GUARD /* inaccessible behind the end of the memory, up to slot_bytes + guard_bytes: an access
-                      past the end faults. One mprotect to grow, two mappings a memory, three with an image */
+    HAK_WASM_GUARD /* addresses behind the end of the memory are inaccessible, up to slot_bytes + guard_bytes:
+                      an access past the end faults. One mprotect to grow; two mappings for each memory, three
+                      with an image */
 } hak_wasm_bounds;
 
 /* How written pages are found when a memory is freed or reset. */
@@ -92,28 +94,29 @@ typedef enum hak_wasm_dirty {
     HAK_WASM_DIRTY_AUTO,    /* the first of the following that works here */
     HAK_WASM_DIRTY_SCAN,    /* ioctl PAGEMAP_SCAN, Linux 6.7 */
     HAK_WASM_DIRTY_PAGEMAP, /* pread of /proc/self/pagemap */
-    HAK_WASM_DIRTY_COMPARE  /* nothing of the kernel: reset compares and copies, free returns all pages */
+    HAK_WASM_DIRTY_COMPARE  /* asks the kernel nothing: reset compares and copies, free returns all pages */
 } hak_wasm_dirty;
 
 typedef struct hak_wasm_host_options {
     size_t size;            /* sizeof(hak_wasm_host_options), by HAK_WASM_HOST_OPTIONS_INIT */
     hak_wasm_bounds bounds; /* default flat */
-    size_t slot_bytes;      /* address space of a memory, and so what it can grow to. 0 = 256 MiB flat, 4 GiB
-                               guard; 64 KiB to 16 GiB, rounded up to 64 KiB */
+    size_t slot_bytes;      /* address space of a memory, and so the most to which it can grow. 0 = 256 MiB
+                               flat, 4 GiB guard; 64 KiB to 16 GiB, rounded up to 64 KiB */
     size_t guard_bytes;     /* address space behind each slot, never accessible. 0 = none flat, 32 MiB guard;
                                up to 8 GiB, rounded up to 64 KiB. The first slot has as much before it */
     size_t extent_bytes; /* slots are reserved in extents of about this much. 0 = 256 GiB; at least one slot.
                             Halved when refused */
     size_t warm_bytes;   /* resident, zeroed pages kept in free slots, at most. 0 = 64 MiB; HAK_NONE = none */
-    uint64_t decay_ns;   /* slots free for one to two of these go cold at a tick. 0 = 1 s */
-    hak_wasm_dirty dirty;     /* anything but the default is refused when it does not work here */
+    uint64_t decay_ns;   /* slots that are free for one to two of these periods go cold at a tick. 0 = 1 s */
+    hak_wasm_dirty dirty;     /* the host refuses anything but the default if it does not work here */
     hak_wasm_limits limits;   /* of all tenants together */
     const hak_policy *policy; /* of the space and the contexts, which take references: see hakmem/policy.h.
-                                 Its purge_ns goes before decay_ns. NULL = none */
-    size_t mappings;          /* of the process that slots and images take at most: the system grants so many
-                                 (vm.max_map_count), and a process that has them all starts no thread. Memories,
-                                 images and resets beyond that fail. Slots and images that nobody uses give theirs
-                                 back first. 0 = half of what the system grants, for all hosts with a 0 together */
+                                 Its purge_ns takes precedence over decay_ns. NULL = none */
+    size_t mappings;          /* most mappings of the process that slots and images take. The system grants a
+                                 process a number of mappings (vm.max_map_count), and a process that has used
+                                 them up can start no thread. Memories, images and resets beyond this number
+                                 fail; first, slots and images that nobody uses give their mappings back. 0 =
+                                 half of what the system grants, for all hosts with a 0 together */
 } hak_wasm_host_options;
 #define HAK_WASM_HOST_OPTIONS_INIT                                                                           \
     {                                                                                                        \
@@ -121,36 +124,37 @@ typedef struct hak_wasm_host_options {
             NULL, 0                                                                                          \
     }
 
-/* NULL = broken options (see hak_wasm_host_options_error), no memory, or options.dirty is not to be had.
- * options NULL = defaults. Reserves no slots yet. */
+/* Makes a host; options NULL = defaults. Reserves no slots yet. Returns NULL if the options are broken (see
+ * hak_wasm_host_options_error), there is no memory, or options.dirty does not work here. */
 HAK_API hak_wasm_host *hak_wasm_host_new(const hak_wasm_host_options *options);
-/* Every tenant must be closed and every image dropped. Memories and retired tenants that live go with it. */
+/* Deletes a host of which every tenant is closed and every image dropped. Memories and retired tenants that
+ * still live go with the host. */
 HAK_API void hak_wasm_host_delete(hak_wasm_host *host);
-/* What is wrong with the options, in one line; NULL = nothing. */
+/* Returns what is wrong with the options, in one line; NULL = nothing. */
 HAK_API const char *hak_wasm_host_options_error(const hak_wasm_host_options *options);
-/* The tenant of the host itself, parent of those that name none: carries hak_wasm_host_options.limits. Not to
- * be closed. */
+/* Returns the tenant of the host itself, the parent of tenants that name none. It has the limits of
+ * hak_wasm_host_options.limits. Never close it. */
 HAK_API hak_wasm_tenant *hak_wasm_host_tenant(hak_wasm_host *host);
-/* The host lends time: slots that were free for decay_ns return their pages, retained pages of contexts go
- * back. now_ns: a clock that never runs backwards; 0 = the monotonic clock. */
+/* Returns pages of slots that were free for decay_ns, and retained pages of contexts. The embedder calls this
+ * when it has time to lend. now_ns: a clock that never runs backwards; 0 = the monotonic clock. */
 HAK_API void hak_wasm_host_tick(hak_wasm_host *host, uint64_t now_ns);
-/* All pages of free slots and of contexts that wait for the next tenant back to the operating system, now.
- * Returns the bytes. */
+/* Returns all pages of free slots, and of contexts that wait for the next tenant, to the operating system
+ * now. The result is the number of bytes. */
 HAK_API size_t hak_wasm_host_trim(hak_wasm_host *host);
 
 typedef struct hak_wasm_host_info {
     size_t size;           /* sizeof(hak_wasm_host_info), set by the caller */
     size_t slots;          /* reserved so far */
-    size_t live, warm;     /* memories; free slots with pages of theirs resident, or with an image mapped */
+    size_t live, warm;     /* memories; free slots that have resident pages, or an image mapped */
     size_t warm_bytes;     /* resident bytes of those; at most hak_wasm_host_options.warm_bytes */
     size_t linear_bytes;   /* sizes of live memories */
     size_t reserved_bytes; /* address space of all extents */
     size_t extents;
     size_t image_bytes;   /* sizes of images that exist */
     hak_wasm_dirty dirty; /* what AUTO came to */
-    size_t mappings;      /* that hak_wasm_host_options.mappings limits, at most */
+    size_t mappings;      /* an upper bound of those that hak_wasm_host_options.mappings limits */
 } hak_wasm_host_info;
-/* 0 = ok; -1 = size is not set. */
+/* Fills in *info. Returns 0, or -1 if info->size is not set. */
 HAK_API int hak_wasm_host_stats(hak_wasm_host *host, hak_wasm_host_info *info);
 
 /* ---- Tenants ------------------------------------------------------------------------------------- */
@@ -171,41 +175,42 @@ typedef struct hak_wasm_tenant_options {
         }                                                                                                    \
     }
 
-/* NULL = broken options, no memory, or over a limit of a parent. options NULL = defaults. Cost: about 1 us,
- * or well under it for a tenant that gets the context of a closed one (hak_wasm_tenant_close); one unit (16
- * KiB) of the heap limits, always the same one: who had what before does not matter under a limit. */
+/* Makes a tenant; options NULL = defaults. Returns NULL if the options are broken, there is no memory, or a
+ * limit of a parent is reached. Cost: about 1 us, and well below 1 us for a tenant that gets the context of a
+ * closed tenant (hak_wasm_tenant_close). A new tenant always takes one unit (16 KiB) of the heap limits, no
+ * matter what the context had before. */
 HAK_API hak_wasm_tenant *hak_wasm_tenant_new(hak_wasm_host *host, const hak_wasm_tenant_options *options);
 
 typedef enum hak_wasm_close {
-    HAK_WASM_RETIRE, /* what is live stays until it is freed, one by one; the last block or memory takes the
-                        tenant along. For runtimes that free late, as wasmtime does */
-    HAK_WASM_BULK /* all blocks and memories are gone at once. The runtime must not touch any of them again:
-                     on the caller's word */
+    HAK_WASM_RETIRE, /* live blocks and memories stay until they are freed one by one; the last of them takes
+                        the tenant along. For runtimes that free late, like wasmtime */
+    HAK_WASM_BULK /* all blocks and memories are gone at once. The caller promises that the runtime touches
+                     none of them again */
 } hak_wasm_close;
-/* The tenant is not to be used again, and no thread may have it entered. A parent lives on until its
- * children are gone, counting them. Contexts that are empty wait for the next tenant of the host's own that
- * has no heap limit, for up to two periods of decay: they count in heap_committed of the host's tenant. None
- * waits while the host has a heap limit. */
+/* Closes a tenant, which must not be used again and which no thread may have entered. A parent lives on, and
+ * counts its children, until they are gone. An empty context waits, for up to two periods of decay, for the
+ * next tenant that has no parent but the host's tenant and no heap limit; meanwhile it counts in
+ * heap_committed of the host's tenant. No context waits while the host has a heap limit. */
 HAK_API void hak_wasm_tenant_close(hak_wasm_tenant *tenant, hak_wasm_close how);
 HAK_API const char *hak_wasm_tenant_name(const hak_wasm_tenant *tenant);
 HAK_API hak_wasm_host *hak_wasm_tenant_host(const hak_wasm_tenant *tenant);
-/* New limits; below what is used they only stop growth. limits NULL = they stay as they are. Cost: a new
- * context where the tenant has one of a closed tenant and nothing is in it. */
+/* Sets new limits; limits below what is used only stop growth. limits NULL = they stay as they are. Cost:
+ * constant, or a new context if the tenant's context is that of a closed tenant and still empty. */
 HAK_API void hak_wasm_tenant_limit(hak_wasm_tenant *tenant, const hak_wasm_limits *limits);
 
-/* One more instance, to be asked before it is made: -1 when the tenant or a parent has as many instances as
- * it may, or has reached its heap limit (soft ones included). Each admission needs one dismissal; one too
- * many is ignored. */
+/* Ask for one more instance, before it is made, and give one back. hak_wasm_admit returns 0, or -1 when the
+ * tenant or a parent has as many instances as it may, or has reached its heap limit (a soft limit included).
+ * Each admission needs one dismissal; a dismissal too many is ignored. */
 HAK_API int hak_wasm_admit(hak_wasm_tenant *tenant);
 HAK_API void hak_wasm_dismiss(hak_wasm_tenant *tenant);
 
-/* For what a guest makes grow outside of the host's memories, such as tables that a runtime keeps: counts and
- * is limited like the sizes of linear memories. 0 = ok; -1 = over a limit of the tenant or a parent, which
- * counts as refused. Each charge needs an uncharge, unless the tenant is closed with HAK_WASM_BULK; what
- * was never charged is not given back. */
+/* Count bytes that a guest makes grow outside of the host's memories, such as tables that a runtime keeps.
+ * The bytes count, and are limited, like the sizes of linear memories. Returns 0, or -1 over a limit of the
+ * tenant or a parent, which counts as refused. Each charge needs an uncharge, unless the tenant is closed
+ * with HAK_WASM_BULK; an uncharge of bytes that were never charged gives nothing back. */
 HAK_API int hak_wasm_charge(hak_wasm_tenant *tenant, size_t bytes);
 HAK_API void hak_wasm_uncharge(hak_wasm_tenant *tenant, size_t bytes);
-/* The smallest limit on linear bytes of the tenant and its parents; 0 = none has one. */
+/* Returns the smallest limit on linear bytes of the tenant and its parents; 0 = none has a limit. */
 HAK_API size_t hak_wasm_linear_limit(const hak_wasm_tenant *tenant);
 
 typedef struct hak_wasm_tenant_info {
@@ -215,7 +220,7 @@ typedef struct hak_wasm_tenant_info {
         size_t live_blocks;           /* blocks, or memories */
     } label[HAK_WASM_LABELS];         /* of this tenant alone, without children */
     size_t heap_live;                 /* sum of the labels but LINEAR */
-    size_t heap_committed;            /* what heap_bytes limits; with children when it may have any */
+    size_t heap_committed;            /* what heap_bytes limits; with children if the tenant may have any */
     size_t linear_bytes, linear_peak; /* with children */
     size_t instances, instances_peak; /* with children */
     uint64_t heap_failures;           /* blocks refused */
@@ -223,19 +228,19 @@ typedef struct hak_wasm_tenant_info {
     uint64_t instances_refused;       /* admissions refused by this tenant's limits */
     size_t image_bytes;               /* of linear_bytes, what images take; without children */
 } hak_wasm_tenant_info;
-/* 0 = ok; -1 = size is not set. Cost: a pass over the tenant's heap. */
+/* Fills in *info. Returns 0, or -1 if info->size is not set. Cost: a pass over the tenant's heap. */
 HAK_API int hak_wasm_tenant_stats(hak_wasm_tenant *tenant, hak_wasm_tenant_info *info);
-/* Resident bytes of the tenant's linear memories that are its own, not an image's. Cost: a pass over
- * the page tables of its memories, while none of them is made or freed; in compare mode the sizes are
- * returned instead. */
+/* Returns the resident bytes of the tenant's linear memories, without pages that are an image's. In compare
+ * mode returns the sizes instead. Cost: a pass over the page tables of the tenant's memories, during which no
+ * memory can be made or freed. */
 HAK_API size_t hak_wasm_tenant_resident(hak_wasm_tenant *tenant);
 
 /* ---- Modules ------------------------------------------------------------------------------------- */
 
-/* What a module may have at most; 0 = no limit, HAK_NONE = none at all. A module is parsed, and under
- * wasmtime compiled, before any other limit meets what it says. Compilers need memory and time for each of
- * these, and for functions more than in proportion to their size: under wasmtime 7 KB with 1,000 loops within
- * one another are compiled for minutes. Numbers to begin with, and what they come to: docs/guide/wasm.md. */
+/* The most that a module may have; 0 = no limit, HAK_NONE = none at all. A runtime parses a module, and
+ * wasmtime compiles it, before any other limit applies. Compilers need memory and time for each of these
+ * numbers, and for a function more than in proportion to its size: wasmtime compiles 7 KB with 1,000 nested
+ * loops for minutes. docs/guide/wasm.md has numbers to begin with, and what they come to. */
 typedef struct hak_wasm_module_limits {
     size_t size;       /* sizeof(hak_wasm_module_limits), by HAK_WASM_MODULE_LIMITS_INIT */
     size_t bytes;      /* of the whole binary */
@@ -248,41 +253,43 @@ typedef struct hak_wasm_module_limits {
     size_t segments;   /* of data and of elements */
     size_t locals;     /* of one function, without parameters */
     size_t body_bytes; /* of one function */
-    /* For these all code is read: */
-    size_t blocks; /* of one function, that have a type of the module's: parameters, or several results */
+    /* To check these, all code is read: */
+    size_t blocks; /* of one function: blocks with a type of the module, that is with parameters or several
+                      results */
     size_t depth;  /* loops within one another */
-    size_t ranges; /* instructions that take longer the larger a range is: memory.fill, memory.copy and
-                      memory.init, and those of tables; see hak_wasm_tenant_steps */
+    size_t ranges; /* instructions that take longer the larger a range is: memory.fill, memory.copy,
+                      memory.init, and the same for tables; see hak_wasm_tenant_steps */
 } hak_wasm_module_limits;
 #define HAK_WASM_MODULE_LIMITS_INIT                                                                          \
     {                                                                                                        \
         sizeof(hak_wasm_module_limits), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                \
     }
 
-/* For modules that are loaded for the tenant or for children of it from now on, by hak_wasmtime_module_new
- * and hak_wasm_wamr_load. limits NULL = none. 0 = ok; -1 = size is not set, or more is set than is known. */
+/* Limits the modules that hak_wasmtime_module_new and hak_wasm_wamr_load load from now on for the tenant and
+ * its children. limits NULL = none. Returns 0, or -1 if limits->size is not set, or a field is set that this
+ * library does not know. */
 HAK_API int hak_wasm_tenant_modules(hak_wasm_tenant *tenant, const hak_wasm_module_limits *limits);
-/* Whether a module keeps to what the tenant and its parents allow: for hosts that load modules by themselves.
- * 0 = ok; -1 with a text in `error`, which names the number and the limit: over a limit, or a binary that
- * cannot be read where there is any limit. What is no module of version 1, machine code say, has bytes alone;
- * whether the runtime takes such a thing is the runtime's to say. Cost: a pass over the binary, which skips
- * code; none without limits. */
+/* Checks a module against the limits of the tenant and its parents, for hosts that load modules by
+ * themselves. Returns 0, or -1 with a text in `error` that names the number and the limit: the module is over
+ * a limit, or there is a limit and the binary cannot be read. For a binary that is no module of version 1,
+ * for instance machine code, only `bytes` is checked; the runtime decides whether it takes such a binary.
+ * Cost: a pass over the binary, which skips code; none without limits. */
 HAK_API int hak_wasm_module_check(const hak_wasm_tenant *tenant, const void *bytes, size_t size, char *error,
                                   size_t error_size);
 
 /* ---- Processor time ------------------------------------------------------------------------------ */
 
-/* Steps that each call of a guest of the tenant, or of a child of it, may take; 0 = no limit. Then the guest
- * traps; the instance can be reset like after any trap. What is a step is the runtime's to say, and so is
- * what does not count: wasmtime  a unit of fuel, nearly an instruction (wasmtime_config_consume_fuel_set)
+/* Limits the steps that each call of a guest of the tenant, or of its children, may take; 0 = no limit. At
+ * the limit the guest traps; the instance can be reset as after any trap. The runtime decides what is a step:
+ *   wasmtime  a unit of fuel, nearly an instruction (wasmtime_config_consume_fuel_set)
  *   WAMR      an instruction of the interpreter; WAMR has to be built for that (hakmem/wasm_wamr.h)
  *   wasm2c    a call of a function or a turn of a loop; the guest's C has to be made for that
  *             (hakmem/wasm_wasm2c.h)
- * Functions that run while an instance is made have as many, each. Where the limit cannot hold, instances and
- * calls are refused; but nobody can ask a guest of wasm2c whether it counts. Time in functions of the host
- * does not count, nor does waiting there. */
+ * Each function that runs while an instance is made may take as many steps. If a runtime cannot enforce the
+ * limit, the adapter refuses instances and calls; only of a wasm2c guest nobody can tell whether it counts.
+ * Neither time in functions of the host nor waiting there counts. */
 HAK_API void hak_wasm_tenant_steps(hak_wasm_tenant *tenant, uint64_t most);
-/* The smallest of the tenant's limit and those of its parents; 0 = none has one. */
+/* Returns the smallest limit on steps of the tenant and its parents; 0 = none has a limit. */
 HAK_API uint64_t hak_wasm_step_limit(const hak_wasm_tenant *tenant);
 
 /* ---- Scopes -------------------------------------------------------------------------------------- */
@@ -291,68 +298,74 @@ typedef struct hak_wasm_scope {
     hak_wasm_tenant *tenant; /* NULL = none */
     hak_wasm_label label;
 } hak_wasm_scope;
-/* Makes tenant and label current on this thread and returns what was, for hak_wasm_leave. tenant NULL = none.
- * Nests. A few instructions. */
+/* Makes tenant and label current on this thread, and returns what was current before, for hak_wasm_leave.
+ * tenant NULL = none. Nests. Cost: a few instructions. */
 HAK_API hak_wasm_scope hak_wasm_enter(hak_wasm_tenant *tenant, hak_wasm_label label);
 HAK_API void hak_wasm_leave(hak_wasm_scope before);
-/* What is current on this thread. */
+/* Returns what is current on this thread. */
 HAK_API hak_wasm_scope hak_wasm_current(void);
 
 /* ---- The heap, for adapters and natives ---------------------------------------------------------- */
 
-/* In the context of the current tenant if it is of this host, else of the host's, under the current label. */
+/* Return a block from the context of the current tenant if that tenant is of this host, else from that of the
+ * host's tenant, under the current label. */
 HAK_API void *hak_wasm_alloc(hak_wasm_host *host, size_t n);
 HAK_API void *hak_wasm_calloc(hak_wasm_host *host, size_t count, size_t n);
 HAK_API void *hak_wasm_aligned_alloc(hak_wasm_host *host, size_t align, size_t n);
-/* In the context and under the label of p; p NULL = hak_wasm_alloc. */
+/* Resizes p in the context and under the label of p; p NULL = hak_wasm_alloc. */
 HAK_API void *hak_wasm_realloc(hak_wasm_host *host, void *p, size_t n);
-/* From any thread, whatever is current. NULL is fine; what is not of this host is ignored. */
+/* Frees a block, on any thread and whatever tenant is current. NULL is fine; what is not of this host is
+ * ignored. */
 HAK_API void hak_wasm_free(hak_wasm_host *host, void *p);
-/* 0 = not a block of this host. */
+/* Returns how many bytes of the block may be used; 0 = not a block of this host. */
 HAK_API size_t hak_wasm_usable_size(hak_wasm_host *host, const void *p);
-/* Whether p is in the heap of a tenant of this host. Any pointer whatever. */
+/* Returns whether p is in the heap of a tenant of this host. p may be any pointer. */
 HAK_API bool hak_wasm_owns(const hak_wasm_host *host, const void *p);
 
 /* ---- Linear memories ----------------------------------------------------------------------------- */
 
-/* A memory of this many bytes, all zero, for the current tenant (as hak_wasm_alloc), which it is charged to,
- * as 64 KiB if it is smaller. bytes 0 gives a distinct address. NULL also above slot_bytes. Cost, warm: no
- * system call flat; none with guards when a slot of this size is free. */
+/* Returns a memory of this many bytes, all zero, for the current tenant (as hak_wasm_alloc). The tenant is
+ * charged with the bytes, at least 64 KiB. bytes 0 gives a distinct address. NULL also above slot_bytes. Cost
+ * with a warm slot: flat, no system call; with guards, none if a slot of this size is free. */
 HAK_API void *hak_wasm_memory_new(hak_wasm_host *host, size_t bytes);
-/* In place, always; what is added is zero. 0 = ok; -1 = over slot_bytes or over a limit, or a shrink. Flat:
- * no system call. */
+/* Grows a memory, always in place; the new bytes are zero. Returns 0, or -1 over slot_bytes, over a limit,
+ * and for a shrink. Flat: no system call. */
 HAK_API int hak_wasm_memory_grow(hak_wasm_host *host, void *memory, size_t bytes);
-/* Pages that were written to are zeroed at once and kept for the next memory within the warm budget, or
- * returned. Whatever is next in this slot reads zero. 0 = ok; -1 = not a memory. */
+/* Frees a memory. Written pages are zeroed at once and kept for the next memory within the warm budget, or
+ * returned to the system; the next memory in this slot reads zero. Returns 0, or -1 if it is not a memory. */
 HAK_API int hak_wasm_memory_free(hak_wasm_host *host, void *memory);
-/* Bytes now; 0 also for what is not a memory. */
+/* Returns the size now; 0 also for what is not a memory. */
 HAK_API size_t hak_wasm_memory_size(const hak_wasm_host *host, const void *memory);
-/* What it can grow to, and what is inaccessible behind that. */
+/* Return to how many bytes a memory can grow, how many are inaccessible behind that, and the kind of
+ * bounds. */
 HAK_API size_t hak_wasm_slot_bytes(const hak_wasm_host *host);
 HAK_API size_t hak_wasm_guard_bytes(const hak_wasm_host *host);
 HAK_API hak_wasm_bounds hak_wasm_host_bounds(const hak_wasm_host *host);
-/* Whether p is a live memory of this host. */
+/* Returns whether p is a live memory of this host. */
 HAK_API bool hak_wasm_is_memory(const hak_wasm_host *host, const void *p);
 
 /* ---- Images -------------------------------------------------------------------------------------- */
 
-/* What the memory holds now. The memory is attached to the image: its pages are the image's own until they
- * are written to, so that a reset finds these. The image belongs to the host and outlives the memory. The
- * current tenant (as hak_wasm_alloc) is charged once with the pages that are not zero and one more, as linear
- * bytes, until the image is dropped and no memory is attached to it: whoever may use it, and also where that
- * tenant is closed before. NULL = no memory, over a limit, or not a memory. Cost: a copy of those pages. */
+/* Makes an image of what the memory holds now, and attaches the memory to the image: its pages are the
+ * image's own until they are written to, so that a reset finds the written pages. The image belongs to the
+ * host and outlives the memory. The current tenant (as hak_wasm_alloc) is charged once, as linear bytes, with
+ * the pages that are not zero and one more, whoever uses the image. The charge stays until the image is
+ * dropped and no memory is attached to it, even if that tenant is closed before. Returns NULL if there is no
+ * memory, a limit is reached, or `memory` is not a memory. Cost: a copy of those pages. */
 HAK_API hak_wasm_image *hak_wasm_image_take(hak_wasm_host *host, void *memory);
-/* When nobody uses it for new memories or resets any more. Memories attached to it live on. NULL is fine. */
+/* Drops an image that nobody uses for new memories or resets any more. Memories attached to it live on. NULL
+ * is fine. */
 HAK_API void hak_wasm_image_drop(hak_wasm_image *image);
 HAK_API size_t hak_wasm_image_size(const hak_wasm_image *image);
-/* The memory is as the image again, byte for byte, its size too: what grew is cut off. Cost: written pages
- * are copied back; a memory that is not attached to this image is attached, which replaces all of it.
- * -1 = not a memory, over a limit (a smaller memory grows), or no memory; it is as it was. But if there is no
- * memory on the way to an image that is smaller than the one it is attached to, the bytes that were this
- * one's are 0. Nothing is attached any more once the program has closed the image's file. */
+/* Makes a memory equal to the image again, byte for byte, its size too: growth is cut off. A memory that is
+ * attached to another image, or to none, is attached to this image, which replaces all of it. Returns 0; -1
+ * if it is not a memory, a limit is reached (a smaller memory grows), or there is no memory, and then it is
+ * as it was. One exception: if memory runs out on the way from a larger image to a smaller one, the bytes
+ * that were the larger image's are 0. If the program has closed the image's file, no memory can be attached
+ * any more. Cost: written pages are copied back. */
 HAK_API int hak_wasm_memory_reset(hak_wasm_host *host, void *memory, hak_wasm_image *image);
-/* hak_wasm_memory_new with the image's size and content. Free slots that had the image come first: they cost
- * no system call. */
+/* Does what hak_wasm_memory_new does, with the image's size and content. Free slots that had the image come
+ * first: they cost no system call. */
 HAK_API void *hak_wasm_memory_adopt(hak_wasm_host *host, hak_wasm_image *image);
 
 #ifdef __cplusplus

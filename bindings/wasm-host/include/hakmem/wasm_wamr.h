@@ -18,18 +18,18 @@
  *   WAMR must be built with WAMR_DISABLE_HW_BOUND_CHECK=1, WAMR_BUILD_ALLOC_WITH_USER_DATA=1,
  *   WAMR_BUILD_LIBC_WASI=1, WAMR_BUILD_SHRUNK_MEMORY=0 and the definition WASM_MEM_ALLOC_WITH_USAGE=1,
  *   without multiple modules and memories, shared memories and garbage collection; other settings do not
- *   compile. Modules that were compiled ahead of time are served where it is built with WAMR_BUILD_AOT; with
+ *   compile. A WAMR with WAMR_BUILD_AOT also serves modules that were compiled ahead of time; with
  *   WAMR_BUILD_DUMP_CALL_STACK profiles have their functions, too. The adapter reads structures of WAMR whose
- *   layout all settings decide. So it is compiled with the host's WAMR, by hakmem_add_wasm_wamr of the CMake
- *   package: see docs/guide/wasm.md. Tried with WAMR of the package wamrx-sys 0.3.0.
+ *   layout depends on all settings. So hakmem_add_wasm_wamr of the CMake package compiles the adapter with
+ *   the host's WAMR: see docs/guide/wasm.md. Tried with WAMR of the package wamrx-sys 0.3.0.
  *
  * STABILITY  Experimental: WAMR's own structures decide what it can do.
  *
  * CONVENTIONS
  *   Those of hakmem/wasm.h. A guest belongs to one thread at a time. WAMR has one allocator for the process,
- * so one host at a time. Each wrapper costs what WAMR's function costs, and setting the tenant and the label:
- * some steps. hak_wasm_wamr_take and _reset copy what the guest's memory, globals and tables hold; a reset
- * leaves out pages that the guest did not touch. Since 0.1 for everything in this file.
+ *   so it serves one host at a time. Each wrapper costs what WAMR's function costs, and some steps to set the
+ *   tenant and the label. hak_wasm_wamr_take and _reset copy what the guest's memory, globals and tables hold;
+ *   a reset leaves out pages that the guest did not touch. Since 0.1 for everything in this file.
  */
 #ifndef HAKMEM_WASM_WAMR_H
 #define HAKMEM_WASM_WAMR_H
@@ -45,58 +45,62 @@ extern "C" {
  * wasm_runtime_destroy. */
 HAK_API void hak_wasm_wamr_args(hak_wasm_host *host, RuntimeInitArgs *args);
 
-/* wasm_runtime_load for a tenant, label LOAD. `bytes` are changed by WAMR and must stay until
- * wasm_runtime_unload, which needs no wrapper. NULL with a text in `error`, also where WAMR does not take its
- * memory from the tenant's host (hak_wasm_wamr_args): no limit would hold. `error` may be NULL. */
+/* Loads a module for a tenant, by wasm_runtime_load, under label LOAD. WAMR changes `bytes`, which must stay
+ * until wasm_runtime_unload; that needs no wrapper. On an error returns NULL with a text in `error`, which
+ * may be NULL. It is an error if WAMR does not take its memory from the tenant's host (hak_wasm_wamr_args),
+ * because no limit would hold. */
 HAK_API wasm_module_t hak_wasm_wamr_load(hak_wasm_tenant *tenant, uint8_t *bytes, uint32_t size, char *error,
                                          uint32_t error_size);
 
 /* Limits on steps (hak_wasm_tenant_steps) need WAMR_BUILD_INSTRUCTION_METERING=1, which costs the interpreter
- * a comparison an instruction, and a program that is linked with --wrap=wasm_exec_env_create, as
- * hakmem_add_wasm_wamr arranges for WAMR as a static library. A step is an instruction; one that fills or
- * copies a range is one, too, however long: hak_wasm_module_limits.ranges = HAK_NONE keeps guests with such
- * instructions out. At most 2^31 - 1 for each call, and again for each function that the host calls while the
- * guest waits for it. Machine code counts none, and is refused under such a limit. */
+ * one comparison for each instruction, and a program linked with --wrap=wasm_exec_env_create, which
+ * hakmem_add_wasm_wamr arranges for WAMR as a static library. A step is an instruction. An instruction that
+ * fills or copies a range is also one step, however long the range: hak_wasm_module_limits.ranges = HAK_NONE
+ * keeps guests with such instructions out. A limit is at most 2^31 - 1 for each call, and again for each
+ * function that the host calls while the guest waits for the host. Machine code counts no steps, and is
+ * refused under such a limit. */
 
 typedef struct hak_wasm_wamr hak_wasm_wamr;
-/* An instance with an execution environment. NULL with a text in `error` when the tenant may have no more
- * instances, when the module wants 65,536 pages (WAMR asks for 0 bytes then) or more than a slot has, or when
- * there is no memory. Growth ends at 65,535 pages. */
+/* Makes an instance with an execution environment. Returns NULL with a text in `error` when the tenant may
+ * have no more instances, when the module wants 65,536 pages (WAMR asks for 0 bytes then) or more than a slot
+ * has, or when there is no memory. Growth ends at 65,535 pages. */
 HAK_API hak_wasm_wamr *hak_wasm_wamr_open(hak_wasm_tenant *tenant, wasm_module_t module, uint32_t stack_size,
                                           char *error, uint32_t error_size);
-/* NULL is fine. */
+/* Closes a guest. NULL is fine. */
 HAK_API void hak_wasm_wamr_close(hak_wasm_wamr *guest);
-/* Calls an exported function; argv as in wasm_runtime_call_wasm. argc: cells that argv has, for arguments and
- * for results, which may be more than the arguments need; one is there also with argc 0. argv NULL
- * where there are neither. The guest's module decides what its function takes and returns: one with more than
- * argv has is refused. What system interface calls allocate is under label WASI. false = no such function,
- * or a trap: see hak_wasm_wamr_exception. */
+/* Calls an exported function; argv as in wasm_runtime_call_wasm. argc: the number of cells of argv, which
+ * serve arguments and results and may be more than the arguments need. With argc 0, argv still has one cell;
+ * argv is NULL if there are neither arguments nor results. The guest's module decides what its function takes
+ * and returns: a function that needs more cells than argv has is refused. Allocations of system interface
+ * calls are under label WASI. Returns false if there is no such function, or after a trap: see
+ * hak_wasm_wamr_exception. */
 HAK_API bool hak_wasm_wamr_call(hak_wasm_wamr *guest, const char *function, uint32_t argc, uint32_t *argv);
-/* What the last call failed with; NULL = it did not. */
+/* Returns the error of the last call; NULL = it did not fail. */
 HAK_API const char *hak_wasm_wamr_exception(hak_wasm_wamr *guest);
 
-/* For WAMR's own functions. They change when hak_wasm_wamr_reset returns 1, and so do function handles. */
+/* Return WAMR's own objects, for WAMR's functions. They change when hak_wasm_wamr_reset returns 1, and so do
+ * function handles. */
 HAK_API wasm_module_inst_t hak_wasm_wamr_instance(hak_wasm_wamr *guest);
 HAK_API wasm_exec_env_t hak_wasm_wamr_exec_env(hak_wasm_wamr *guest);
 
 typedef struct hak_wasm_wamr_snapshot hak_wasm_wamr_snapshot;
-/* Memory, globals, tables and dropped segments as they are now, their sizes included, also of a memory
- * without a page; the exit code. Serves all guests of the same module and tenant, which is charged for its
- * image (hak_wasm_image_take). NULL with the reason, which is static: no memory, over a limit, or the module
- * has a table or a global of external references, which belong to one instance. Modules with several
- * memories, shared ones, or vectors are not loaded by this build of WAMR. Memories and tables that a module
- * imports are each instance's own in WAMR, and restored as well. If the guest has opened, closed or
- * renumbered file descriptors, the snapshot serves this instance alone, and what is open stays open in the
- * host until it is dropped. */
+/* Takes a snapshot: memory, globals, tables and dropped segments as they are now, their sizes included (even
+ * of a memory without a page), and the exit code. The snapshot serves all guests of the same module and
+ * tenant; the tenant is charged for its image (hak_wasm_image_take). Returns NULL with the reason, a static
+ * text: no memory, over a limit, or the module has a table or a global of external references, which belong
+ * to one instance. This build of WAMR does not load modules with several memories, shared memories or
+ * vectors. In WAMR each instance has its own copy of the memories and tables that its module imports; a reset
+ * restores these as well. If the guest has opened, closed or renumbered file descriptors, the snapshot serves
+ * this instance alone, and what is open stays open in the host until the snapshot is dropped. */
 HAK_API hak_wasm_wamr_snapshot *hak_wasm_wamr_take(hak_wasm_wamr *guest, const char **why);
-/* Before the tenant is closed, and before wasm_runtime_destroy. NULL is fine. */
+/* Drops a snapshot, before the tenant is closed and before wasm_runtime_destroy. NULL is fine. */
 HAK_API void hak_wasm_wamr_drop(hak_wasm_wamr_snapshot *snapshot);
-/* The guest as it was when the snapshot was taken, whatever it did since, traps included.
- * 0 = in place. 1 = instantiated anew first, because it opened, closed or renumbered file descriptors: only
- * then is its start function run again, before the rest is restored. -1 = not possible: no memory, over a
- * limit, another module, or descriptors differ from a new instance's in the snapshot itself; only
- * hak_wasm_wamr_close is left then. Positions and flags of open files, and what natives keep for the guest,
- * are not restored. */
+/* Makes the guest what it was when the snapshot was taken, whatever it did since, traps included. 0 = reset
+ * in place. 1 = instantiated anew first, because the guest opened, closed or renumbered file descriptors;
+ * only then its start function runs again, before the rest is restored. -1 = not possible: no memory, over a
+ * limit, another module, or the descriptors in the snapshot itself differ from those of a new instance; the
+ * guest can then only be closed. Positions and flags of open files, and what natives keep for the guest, are
+ * not restored. */
 HAK_API int hak_wasm_wamr_reset(hak_wasm_wamr *guest, hak_wasm_wamr_snapshot *snapshot);
 
 #ifdef __cplusplus

@@ -26,24 +26,24 @@
  *   the guest, WASI descriptors for example, is the embedder's to reset.
  *
  * WHAT IS WITHIN THE TENANT'S LIMITS
- *   The limit on linear bytes covers linear memories, shared ones too, and the heap of GC types and
- *   external references, which wasmtime takes from the host as they grow. Each of them has a slot of the
- *   host's address space, and is charged with 64 KiB at least. An instance has HAK_WASMTIME_MEMORIES
- *   linear memories at most, and one such heap: so a limit on linear bytes or on instances bounds a
- *   tenant's slots. One with neither can take all that there are.
- *   The limit on linear bytes covers tables as well: 8 bytes an element (16 for types other than funcref
- *   and externref, and for elements of passive segments). wasmtime tells nobody when a table grows, so
- *   room to grow is charged from the start, until the instance is closed: a table that the module
- *   declares as growing may grow by a sixteenth of the smallest limit on linear bytes that the tenant or
- *   a parent has, shared with the other such tables of the instance. Beyond that table.grow is -1. No
- *   room is charged for modules of which instances can be reset: they have no instruction that grows a
- *   table. Without such a limit tables are charged with the size that they begin with, and grow without
- *   end.
- *   So are an instance's globals (16 bytes each), imports, and functions that exports, elements or globals
- *   refer to (32 bytes each), beyond 32 KiB; an instance without a memory is charged with 64 KiB at least.
- *   A module's compiled code is charged by its size to the tenant that the module is loaded for, and what
- *   wasmtime keeps of the module besides by its numbers of types, functions, exports and others, until the
- *   module is deleted. So are images. What compiling takes meanwhile is in wasmtime's own heap, counted with
+ *   The limit on linear bytes covers linear memories, shared ones too, and the heap of GC types and external
+ *   references, which wasmtime takes from the host as they grow. Each of them has a slot of the host's
+ *   address space, and is charged with at least 64 KiB. An instance has at most HAK_WASMTIME_MEMORIES linear
+ *   memories, and one such heap, so a limit on linear bytes or on instances bounds a tenant's slots. A tenant
+ *   with neither limit can take all slots that there are.
+ *   The limit on linear bytes covers tables as well: 8 bytes an element (16 for types other than funcref and
+ *   externref, and for elements of passive segments). wasmtime tells nobody when a table grows, so room to
+ *   grow is charged from the start, until the instance is closed: a table that the module declares as growing
+ *   may grow by a sixteenth of the smallest limit on linear bytes that the tenant or a parent has, shared
+ *   with the other such tables of the instance. Beyond that table.grow is -1. No room is charged for modules
+ *   whose instances can be reset, because they have no instruction that grows a table. Without such a limit
+ *   tables are charged with their initial size, and grow without end.
+ *   The limit also covers an instance's globals (16 bytes each), imports, and functions that exports,
+ *   elements or globals refer to (32 bytes each), beyond 32 KiB; an instance without a memory is charged with
+ *   64 KiB at least.
+ *   Until a module is deleted, the tenant for which it was loaded is charged with the size of the compiled
+ *   code, and with what wasmtime keeps besides, by the numbers of types, functions, exports and others.
+ *   Images are charged, too. The memory for compiling itself is in wasmtime's own heap, counted with
  *   hak_wasmtime_hook_heap, and can be a thousand times the size of the binary and more: set limits on
  *   modules (hak_wasm_tenant_modules), and compile away from requests: docs/guide/wasm-limits.md.
  *
@@ -52,7 +52,7 @@
  * CONVENTIONS
  *   Threads    engines and modules: any thread. An instance and its store: one thread at a time. Images: any.
  *   Errors     a wasmtime_error_t that the caller deletes. `error`, `trap` and `why` may be NULL: then nobody
- *              learns the reason. A trap that nobody asks hak_wasmtime_call for is an error.
+ *              learns the reason. If `trap` is NULL, hak_wasmtime_call returns a trap as an error.
  *   Since      0.1.
  */
 #ifndef HAKMEM_WASM_WASMTIME_H
@@ -77,69 +77,72 @@ typedef struct hak_wasmtime_module hak_wasmtime_module;
 typedef struct hak_wasmtime_instance hak_wasmtime_instance;
 typedef struct hak_wasmtime_image hak_wasmtime_image;
 
-/* An engine whose linear memories come from the host. Takes config over, whatever the outcome. Sets in it the
- * memory creator, memory_init_cow = false (wasmtime panics with a creator otherwise), and reservation and
- * guard as the host's slots have them. NULL with an error: the host is not HAK_WASM_GUARD (compiled code
- * relies on faults), or config names the pooling strategy (wasmtime then ignores the creator). The host must
- * outlive the engine. Cost: wasmtime's own, and compiling a module of 30 bytes as a check. */
+/* Makes an engine whose linear memories come from the host. Takes config over, whatever the outcome, and sets
+ * in it the memory creator, memory_init_cow = false (wasmtime panics with a creator otherwise), and
+ * reservation and guard as in the host's slots. Returns NULL with an error if the host is not HAK_WASM_GUARD
+ * (compiled code relies on faults), or config names the pooling strategy (wasmtime then ignores the creator).
+ * The host must outlive the engine. Cost: wasmtime's own, and compiling a module of 30 bytes as a check. */
 HAK_API wasm_engine_t *hak_wasmtime_engine_new(hak_wasm_host *host, wasm_config_t *config,
                                                wasmtime_error_t **error);
 
-/* Compiles, under the label "load" of the tenant, which is charged, and resolves the imports. The linker is
- * only used during the call; what it defines must not belong to a store. NULL with an error, also where the
- * module is over the tenant's limits on modules (hak_wasm_tenant_modules), its code over that on linear
- * bytes, or defines more than HAK_WASMTIME_MEMORIES memories. Delete it before the tenant is closed, or close
- * the tenant with HAK_WASM_RETIRE. */
+/* Compiles a module, under the label "load" of the tenant, which is charged, and resolves the imports. The
+ * linker is used only during the call; what it defines must not belong to a store. Returns NULL with an
+ * error, also if the module is over the tenant's limits on modules (hak_wasm_tenant_modules), its code is
+ * over the limit on linear bytes, or it defines more than HAK_WASMTIME_MEMORIES memories. Delete the module
+ * before the tenant is closed, or close the tenant with HAK_WASM_RETIRE. */
 HAK_API hak_wasmtime_module *hak_wasmtime_module_new(hak_wasm_tenant *tenant, wasm_engine_t *engine,
                                                      const wasmtime_linker_t *linker, const uint8_t *bytes,
                                                      size_t size, wasmtime_error_t **error);
-/* NULL is fine. */
+/* Deletes a module. NULL is fine. */
 HAK_API void hak_wasmtime_module_delete(hak_wasmtime_module *module);
-/* Why instances cannot be reset, for example "it imports a table"; NULL = they can. */
+/* Returns why instances cannot be reset, for example "it imports a table"; NULL = they can. */
 HAK_API const char *hak_wasmtime_module_refused(const hak_wasmtime_module *module);
 
 /* Prepares a store before the guest's first instruction: fuel, an epoch deadline or its callback, a WASI
- * context (wasmtime_store_context). With epochs or fuel in the configuration it is needed: instantiating runs
- * code of the guest. wasmtime_store_limiter replaces the limits on tables and on the number of memories that
- * are described above; what tables grow by then is the host's to count (hak_wasm_charge). */
+ * context (wasmtime_store_context). With epochs or fuel in the configuration this function is needed, because
+ * instantiating runs code of the guest. wasmtime_store_limiter replaces the limits on tables and on the
+ * number of memories that are described above; the host then counts the growth of tables itself
+ * (hak_wasm_charge). */
 typedef void hak_wasmtime_prepare_fn(wasmtime_store_t *store, void *data);
 
-/* An instance in a store of its own. The tenant is asked for admission, pays for memories and tables, and
- * must not be closed before the instance. data: what wasmtime_context_get_data gives. prepare NULL = nothing
- * to do. NULL with an error or a trap (of the start function, say). */
+/* Makes an instance in a store of its own. Asks the tenant for admission and charges it with memories and
+ * tables; the tenant must not be closed before the instance. data: what wasmtime_context_get_data gives.
+ * prepare NULL = nothing to do. Returns NULL with an error or a trap (for instance of the start function). */
 HAK_API hak_wasmtime_instance *hak_wasmtime_instance_new(hak_wasm_tenant *tenant,
                                                          const hak_wasmtime_module *module, void *data,
                                                          hak_wasmtime_prepare_fn *prepare,
                                                          wasmtime_error_t **error, wasm_trap_t **trap);
-/* NULL is fine. */
+/* Closes an instance. NULL is fine. */
 HAK_API void hak_wasmtime_instance_close(hak_wasmtime_instance *instance);
 HAK_API wasmtime_context_t *hak_wasmtime_instance_context(hak_wasmtime_instance *instance);
 HAK_API wasmtime_instance_t *hak_wasmtime_instance_get(hak_wasmtime_instance *instance);
 
-/* wasmtime_func_call with the tenant entered, and with as much fuel as the tenant has steps
- * (hak_wasm_tenant_steps), if that is limited: an error where the engine's configuration has no fuel. */
+/* Does what wasmtime_func_call does, with the tenant entered, and with as much fuel as the tenant has steps
+ * (hak_wasm_tenant_steps), if these are limited: then it is an error if the engine's configuration has no
+ * fuel. */
 HAK_API wasmtime_error_t *hak_wasmtime_call(hak_wasmtime_instance *instance, const wasmtime_func_t *function,
                                             const wasmtime_val_t *arguments, size_t argument_count,
                                             wasmtime_val_t *results, size_t result_count, wasm_trap_t **trap);
 
-/* The state now, for this instance and all others of its module, of other tenants too. The tenant of this
- * instance is charged for the image (hak_wasm_image_take). NULL with the reason, which is static: that of
- * hak_wasmtime_module_refused, no memory, or over a limit. */
+/* Makes an image of the state now, for this instance and all others of its module, even of other tenants. The
+ * tenant of this instance is charged for the image (hak_wasm_image_take). Returns NULL with the reason, a
+ * static text: that of hak_wasmtime_module_refused, no memory, or over a limit. */
 HAK_API hak_wasmtime_image *hak_wasmtime_image_take(hak_wasmtime_instance *instance, const char **why);
-/* NULL is fine. No instance may be reset to it afterwards. */
+/* Drops an image, to which no instance may be reset afterwards. NULL is fine. */
 HAK_API void hak_wasmtime_image_drop(hak_wasmtime_image *image);
-/* Memory and globals as in the image, byte for byte. An instance of the module that has not the image's
- * memory yet is given it, grown as needed. -1, and the instance must be closed: its memory grew beyond the
- * image (wasmtime cannot shrink one), another module, over a limit. Cost: as hak_wasm_memory_reset. */
+/* Makes memory and globals equal to the image, byte for byte. An instance of the module that does not have
+ * the image's memory yet gets it, grown as needed. Returns 0, or -1, and then the instance must be closed:
+ * its memory grew beyond the image (wasmtime cannot shrink a memory), the image is of another module, or a
+ * limit is reached. Cost: as hak_wasm_memory_reset. */
 HAK_API int hak_wasmtime_reset(hak_wasmtime_instance *instance, hak_wasmtime_image *image);
 
-/* From now on what wasmtime itself allocates comes from the host too, under the tenant and label that are
- * current, or the host's own tenant: patches the calls of malloc and its kind in the shared library that
- * wasmtime is in, in that one only. Blocks from before stay libc's. wasmtime aborts when an allocation fails,
- * so past a hard heap limit the host's tenant pays; limits with heap_soft and hak_wasm_admit are meant for
- * this. Once a process, before the first engine, while no other thread is in wasmtime; the host must live as
- * long as the process. 0 = ok; -1 = wasmtime is linked statically or has an allocator of its own, so that
- * no limit would hold, another host has it, or its table is read-only. */
+/* Lets wasmtime's own allocations come from the host too, under the current tenant and label, or the host's
+ * own tenant. Patches the calls of malloc and its kind in the shared library that wasmtime is in, and in no
+ * other. Blocks from before stay libc's. wasmtime aborts when an allocation fails, so past a hard heap limit
+ * the host's tenant is charged instead; use limits with heap_soft, and hak_wasm_admit. Call this once in a
+ * process, before the first engine, while no other thread is in wasmtime; the host must live as long as the
+ * process. Returns 0, or -1 if wasmtime is linked statically or has an allocator of its own, so that no limit
+ * would hold, if another host has the hook, or if the table of calls is read-only. */
 HAK_API int hak_wasmtime_hook_heap(hak_wasm_host *host);
 
 #ifdef __cplusplus

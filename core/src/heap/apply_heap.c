@@ -1,4 +1,4 @@
-#include "heap/numbers.h"
+#include "heap/apply_heap.h"
 
 #include "heap/big_cache.h"
 #include "heap/magazine.h"
@@ -6,48 +6,27 @@
 #include "heap/row.h"
 #include "heap/run_magazine.h"
 
-void hk_numbers_set(hak_ctx *ctx, const hak_tuning *t)
+#define SET(name, in, none, ...) ctx->in = (__typeof__(ctx->in))hk_setting_kept(t->name, none);
+#define SHOW(name, in, none, ...) t->name = hk_setting_shown(ctx->in, none);
+
+void hk_heap_settings_set(hak_ctx *ctx, const hak_tuning *t)
 {
+    HK_SETTINGS(SET, HK_NOT_HERE, HK_NOT_HERE)
     /* A check sees each call. */
-    ctx->magazines.cap =
-        (uint8_t)(ctx->debug & ~(HK_DEBUG_PROFILE | HAK_DEBUG_GUARD) ? 0 : hk_or_none(t->magazine));
-    ctx->magazines.most = (uint32_t)hk_or_none(t->magazine_most);
-    ctx->big.cache = hk_or_none(t->big_cache);
-    ctx->owned.aside.most = (uint8_t)hk_or_none(t->units_ahead);
-    ctx->populate_from = (uint8_t)hk_min(t->populate_from, HK_POPULATE_NEVER);
-    ctx->advice.expected = hk_or_none(t->expected_bytes);
+    if (ctx->debug & ~(HK_DEBUG_PROFILE | HAK_DEBUG_GUARD)) ctx->magazines.cap = 0;
     if (ctx->debug & HAK_DEBUG_GUARD) hk_drawing_of(ctx)->every = (uint32_t)t->guard_every;
 }
 
-static size_t none_or(size_t n)
+void hk_heap_settings_get(const hak_ctx *ctx, hak_tuning *t)
 {
-    return n ? n : HAK_NONE;
-}
-
-/* A context without guard pages keeps no such number. */
-static size_t guard_every(const hak_ctx *ctx)
-{
-    return ctx->debug & HAK_DEBUG_GUARD
-               ? hk_drawing_of(ctx)->every
-               : hk_tuning_preset(HAK_MODE_BALANCED, HAK_WORKLOAD_TRACED)->guard_every;
-}
-
-void hk_numbers_get(const hak_ctx *ctx, hak_tuning *t)
-{
-    *t = (hak_tuning){
-        .size = sizeof *t,
-        .magazine = none_or(ctx->magazines.cap),
-        .magazine_most = none_or(ctx->magazines.most),
-        .packed_bytes = none_or((size_t)ctx->packed.most << HK_UNIT_SHIFT),
-        .first_offset = ctx->first_offset,
-        .big_cache = none_or(ctx->big.cache),
-        .units_ahead = none_or(ctx->owned.aside.most),
-        .populate_from = ctx->populate_from == HK_POPULATE_NEVER ? HAK_NONE : ctx->populate_from,
-        .expected_bytes = none_or(ctx->advice.expected),
-        .guard_every = guard_every(ctx),
-        .slab_sizes = none_or(hk_packed_sizes(ctx, false)),
-    };
-    hk_space_numbers(ctx->space, t);
+    /* guard_every is kept with guard pages only. */
+    *t = *hk_settings_default(HAK_MODE_BALANCED, HAK_WORKLOAD_TRACED);
+    HK_SETTINGS(SHOW, HK_NOT_HERE, HK_NOT_HERE)
+    t->packed_bytes = hk_setting_shown((size_t)ctx->packed.most << HK_UNIT_SHIFT, 0);
+    t->first_offset = ctx->first_offset;
+    if (ctx->debug & HAK_DEBUG_GUARD) t->guard_every = hk_drawing_of(ctx)->every;
+    t->slab_sizes = hk_setting_shown(hk_packed_sizes(ctx, false), 0);
+    hk_space_settings_get(ctx->space, t);
 }
 
 /* Whether the class has no magazine, so that its empty slabs go back at once. */
@@ -98,11 +77,11 @@ static void bin_changes(hak_ctx *ctx, hk_bin *bin, unsigned kind)
     HK_ASSERT(hk_bin_sound(bin));
 }
 
-void hk_numbers_change(hak_ctx *ctx, const hak_tuning *t)
+void hk_heap_settings_change(hak_ctx *ctx, const hak_tuning *t)
 {
     size_t most = ctx->magazines.most;
     unsigned magazine = ctx->magazines.cap;
-    hk_numbers_set(ctx, t);
+    hk_heap_settings_set(ctx, t);
     bool same = most == ctx->magazines.most && magazine == ctx->magazines.cap;
     if (!same && !hk_bins_none(ctx)) {
         hk_rows_end(ctx);
@@ -113,6 +92,6 @@ void hk_numbers_change(hak_ctx *ctx, const hak_tuning *t)
             slab_changes(ctx, bin, kind);
         }
     }
-    hk_packed_limit(ctx, hk_or_none(t->packed_bytes));
+    hk_packed_limit(ctx, hk_setting_kept(t->packed_bytes, 0));
     hk_big_shrink(ctx);
 }
