@@ -19,8 +19,8 @@ MODULES = {
         os_lock patience settings policy policy_text quota real text""".split(),
     "space": "space apply_space bitmap extent calls open purge pages extents chunks label_pages create".split(),
     "heap": """bin ctx bins judge account big_map big_cache units metadata bits slab row packed_label label packed_quick
-        packed_group put magazine reclaim packed_groups packed_large refill packed run run_magazine batch label_on big guard
-        asked block holes canary block_free placement apply_heap hints context""".split(),
+        packed_group put magazine reclaim packed_groups packed_large packed_grow refill packed run run_magazine batch label_on big
+        guard asked block holes canary block_free placement apply_heap hints context""".split(),
     "profile": "profile table counted draw windows sample trend growth".split(),
     "learn": "bandit learn".split(),
     "api": """errors limits trace policy options profile stats holes learner quarantine trim check guard context large alloc

@@ -64,8 +64,21 @@ static bool is_short(const hkl_state *st, const hak_stats *s)
     return s->committed_bytes - s->cached_bytes / 2 >= st->soft;
 }
 
+/* From 5.2 on a stopped collector runs when an allocation fails, or, in 5.2, is stopped for good: only a soft limit
+ * that somebody asked for starts one. */
+static bool is_stopped(const hkl_state *st)
+{
+#if LUA_VERSION_NUM == 501
+    (void)st;
+    return false;
+#else
+    return !st->restarts && lua_gc(st->main, LUA_GCISRUNNING, 0) != 1;
+#endif
+}
+
 static void hurry(hkl_state *st)
 {
+    if (is_stopped(st)) return;
 #if LUA_VERSION_NUM == 501
     int before = lua_gc(st->main, LUA_GCSETSTEPMUL, HURRIED_STEPMUL);
     if (!st->hurried || before != HURRIED_STEPMUL) st->stepmul = before; /* or set by the program since */
@@ -132,8 +145,9 @@ int hak_lua_limit(lua_State *L, size_t soft, size_t hard)
     hkl_state *st = hkl_state_of(L);
     const bool hurries = hak_ctx_thread(ctx) == ctx && !(st && st->ended);
     if (!hurries) return soft != 0 ? -1 : hak_limit(ctx, 0, hard, NULL, NULL);
+    const bool given = soft != 0;
+    if (!given) soft = hard - hard / 100 * (100 - SOFT_PERCENT); /* not 0, however small */
 #if LUA_VERSION_NUM == 501
-    if (soft == 0) soft = hard - hard / 100 * (100 - SOFT_PERCENT); /* not 0, however small */
     if (soft != 0) hkl_trace_learn();
 #endif
     const bool limited = soft != 0 || hard != 0;
@@ -146,6 +160,7 @@ int hak_lua_limit(lua_State *L, size_t soft, size_t hard)
         hkl_reserve_free(st);
         st->soft = soft;
         st->hard = hard;
+        st->restarts = given || LUA_VERSION_NUM == 501;
         st->closing = false;
         st->reserve_size = reserve_for(hard);
         st->until_check = soft != 0 ? 0 : INT64_MAX;

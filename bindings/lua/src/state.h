@@ -27,7 +27,8 @@ typedef struct hkl_state {
     uint8_t events;    /* of LuaJIT's, which had handlers that are not called just now */
     bool hurried;      /* the collector runs at the speed of hkl_check_pressure */
     int stepmul;       /* the program's own, while hurried */
-    size_t soft, hard; /* LuaJIT, 5.1: soft is not 0 where hard is not */
+    size_t soft, hard; /* soft is not 0 where hard is not */
+    bool restarts;     /* a soft limit starts a collector that the program has stopped */
     bool closing;      /* lua_close runs, and `hard` is what src/close.h made of it */
     bool ending;       /* lua_close runs, and all of it goes with `last`: src/end.h */
     void *reserve;     /* LuaJIT, 5.1: a block that is given up when Lua is refused one; NULL = none */

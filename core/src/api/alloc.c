@@ -243,6 +243,7 @@ static void *alloc_small(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
     void *p = packed ? hk_packed_alloc(ctx, sc, n, label) : alloc_beside_slabs(ctx, sc, n, label);
     if (p) return p;
     if (HK_UNLIKELY(ctx->role)) sc = hk_borrow_class(ctx, sc);
+    else if (packed && hk_packed_has_rest(ctx)) return NULL;
     return alloc_in_slab(ctx, sc, label);
 }
 

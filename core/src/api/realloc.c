@@ -14,6 +14,7 @@
 #include "heap/hints.h"
 #include "heap/label.h"
 #include "heap/packed.h"
+#include "heap/packed_grow.h"
 #include "heap/run.h"
 #include "heap/slab.h"
 #include "shared/remote.h"
@@ -110,6 +111,20 @@ static size_t with_room(const hak_ctx *ctx, size_t size, size_t n, unsigned room
     while (!hk_is_power_of_two(hk_classes[sc].size) && hk_classes[sc + 1].least <= hk_classes[fit].size)
         sc++;
     return hk_classes[sc].size;
+}
+
+/* The last way for a block to grow, when the context has nothing left for a second one. NULL = there is none. */
+static HK_COLD void *grow_last(hak_ctx *ctx, void *p, size_t n)
+{
+    if (ctx->role != HK_LOCAL || ctx->checked) return NULL;
+    hk_extent *e;
+    uint32_t kind = hk_kind_at(ctx, p, &e);
+    if (kind == HK_KIND_PACKED) {
+        void *q = hk_packed_grow(ctx, p, n);
+        return q ? q : hk_packed_move(ctx, p, n);
+    }
+    bool run = kind >= HK_SMALL_CLASSES && kind < HK_BINS;
+    return run ? hk_run_move(ctx, e, p, n) : NULL;
 }
 
 /* The block resized without a copy: p or, for big blocks, where its pages were moved. NULL = cannot. */
@@ -274,7 +289,9 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
         q = NULL;
     }
     /* The context gave up what it had at hand for a block of n bytes: that may do for the growth. */
-    void *grown = !q && !moves && n > size ? resize(ctx, p, size, n) : NULL;
+    bool last = !q && !moves && n > size;
+    void *grown = last ? resize(ctx, p, size, n) : NULL;
+    if (HK_UNLIKELY(last && !grown)) grown = grow_last(ctx, p, n);
     /* Count at most one failure per failed call. */
     if (HK_UNLIKELY(hk_get(&ctx->account.failures) != failures))
         hk_set(&ctx->account.failures, failures + (!q && !grown && n > size));

@@ -42,7 +42,7 @@ static size_t trim_packed(hak_ctx *ctx, bool magazines)
 {
     (void)magazines; /* are empty by now */
     size_t before = hk_get(&ctx->account.committed);
-    hk_packed_trim(ctx);
+    hk_packed_trim_pages(ctx);
     return before - hk_get(&ctx->account.committed);
 }
 

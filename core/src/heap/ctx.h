@@ -34,17 +34,20 @@ typedef struct hk_packed {
     uint8_t open;                    /* classes that have slabs */
     uint8_t left;                    /* ... because their blocks come and go */
     uint8_t quick;                   /* HK_CUT_NOT... */
-    bool trimmed;                    /* units without blocks went back when free blocks were last joined */
+    uint8_t trimmed;                 /* what went back when free blocks were last joined: HK_TRIMMED_... */
     uint32_t freed;                  /* bytes since free blocks were joined */
     uint32_t blocks, blocks_most;    /* of a heap: live, and most of them since units last went back */
     uint64_t some[2];                /* classes whose list is not empty */
     uint64_t kept[2];                /* classes with a magazine of packed blocks */
     uint32_t free[HK_SMALL_CLASSES]; /* lists of free blocks, by class, as offsets from the context */
     uint16_t live[HK_SMALL_CLASSES]; /* granules of 16 bytes */
+    uint16_t gone;                   /* pages of its units that went back and are not charged */
     uint8_t heat[HK_SMALL_CLASSES];
     uint8_t listed; /* blocks that were freed to the lists, at most HK_PACKED_PAID */
 } hk_packed;
 
+/* Nothing, units without blocks, pages without blocks too. */
+enum { HK_TRIMMED_NOT, HK_TRIMMED_UNITS, HK_TRIMMED_PAGES };
 enum {
     HK_PACKED_PAID = 64, /* frees after which magazines are worth their memory, two pages */
     HK_PACKED_HOT = 192, /* heat of a class whose blocks come and go */

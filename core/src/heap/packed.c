@@ -170,6 +170,12 @@ void *hk_packed_last(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
     return able ? count_new(ctx, alloc(ctx, sc, n, label)) : NULL;
 }
 
+/* A class's first slab takes whole units, and the bins may take one: the rest of a limit does more as packed pages. */
+bool hk_packed_has_rest(const hak_ctx *ctx)
+{
+    return ctx->packed.units && hk_packed_limited(ctx) && hk_packed_scarce(ctx);
+}
+
 HK_NOINLINE void *hk_packed_beside_slabs(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
 {
     size_t hard;

@@ -81,6 +81,8 @@ HK_INLINE void *hk_packed_cut_quick(hak_ctx *ctx, unsigned sc)
 void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, size_t n, hak_label label);
 /* For any class, when there is no other memory. NULL = none. */
 void *hk_packed_last(hak_ctx *ctx, unsigned sc, size_t n, hak_label label);
+/* Whether what is left of a small limit is for packed blocks, and no class gets its first slab. */
+bool hk_packed_has_rest(const hak_ctx *ctx);
 /* For a class that has slabs, if what is left of a limit is less than one slab more for each such class. NULL
  * = it is more, or no packed memory. */
 void *hk_packed_beside_slabs(hak_ctx *ctx, unsigned sc, size_t n, hak_label label);

@@ -141,6 +141,19 @@ HK_RACY static inline size_t hk_group_next(hk_group g, size_t offset)
     return hk_group_start_from(g, i + 2);
 }
 
+/* Whether the page at this offset went back. Where such a page begins a free block may begin, and none in it. */
+HK_INLINE bool hk_group_is_gone(hk_group g, size_t offset)
+{
+    return HK_UNLIKELY(hk_group_head(g)->gone != 0) && hk_group_head(g)->gone >> offset / HK_PAGE & 1;
+}
+
+/* Whether a free block at this offset, which may be the end of the group, can be part of one before it. gone: of the
+ * group's head. */
+HK_INLINE bool hk_group_joins(hk_group g, size_t offset, uint32_t gone)
+{
+    return offset < g.size && hk_group_is_free(g, offset) && !(gone >> offset / HK_PAGE & 1);
+}
+
 /* ---- Free blocks ---------------------------------------------------------------------------------- */
 
 /* Lists link through the first bytes of a block. Granules from the context: 16 GiB to either side. Who writes

@@ -62,7 +62,7 @@ static void region_close(hak_ctx *ctx)
 }
 
 /* Offset of the first free block at this start, or behind it. */
-static size_t free_from(hk_group g, size_t offset)
+HK_INLINE size_t free_from(hk_group g, size_t offset)
 {
     const uint64_t *frees = hk_group_frees(g);
     size_t words = g.size / 1024, i = offset / 1024;
@@ -75,26 +75,83 @@ static size_t free_from(hk_group g, size_t offset)
     return hk_group_is_start(g, at) ? at : at + 8;
 }
 
-/* Free blocks side by side become one, and all of them are listed. No region is open. */
-static void join_group(hak_ctx *ctx, hk_group g)
+/* Marks a free block that is in no list. */
+static void mark_free(hk_group g, size_t at)
 {
-    size_t end = g.size - hk_group_head(g)->lacks;
-    for (size_t at, to = hk_group_first(g); (at = free_from(g, to)) < end;) {
+    hk_bit_set(hk_group_starts(g), at >> 3);
+    hk_bit_set(hk_group_frees(g), at >> 4);
+}
+
+static hk_slab *record_of(const hak_ctx *ctx, hk_group g)
+{
+    const hk_extent *e = hk_extent_of(ctx->space, g.start);
+    return hk_extent_slab(e, ((uintptr_t)g.start - e->base) >> HK_UNIT_SHIFT);
+}
+
+/* A bit for each page from one offset to the other. */
+static uint32_t pages_of(size_t from, size_t to)
+{
+    return (uint32_t)((UINT64_C(1) << to / HK_PAGE) - (UINT64_C(1) << from / HK_PAGE));
+}
+
+/* Whether the group's pages may go back one by one. The context's first unit has no record of them. */
+static bool may_part(const hak_ctx *ctx, hk_group g)
+{
+    return ctx->role == HK_LOCAL && g.start != (const char *)ctx && hk_extent_of(ctx->space, g.start)->owned;
+}
+
+/* Decommits pages of a group, which become a free block. */
+static void pages_go(hak_ctx *ctx, hk_group g, size_t from, size_t to)
+{
+    hk_units_leave_pages(ctx, record_of(ctx, g), from, to - from);
+    hk_group_head(g)->gone |= pages_of(from, to);
+    ctx->packed.gone = (uint16_t)(ctx->packed.gone + (to - from) / HK_PAGE);
+    mark_free(g, from);
+}
+
+bool hk_packed_leave(hak_ctx *ctx, char *from, char *to)
+{
+    hk_group g = hk_group_of(ctx, from);
+    if (!may_part(ctx, g)) return false;
+    if (from < to) pages_go(ctx, g, (size_t)(from - g.start), (size_t)(to - g.start));
+    return true;
+}
+
+/* Gives back the whole pages of the free bytes [at, to), and lists the rest. false = there is none. */
+static HK_COLD bool leave_pages(hak_ctx *ctx, hk_group g, size_t at, size_t to)
+{
+    size_t from = hk_align_up(at, HK_PAGE), end = to & ~(size_t)(HK_PAGE - 1);
+    if (to - end == 8) end -= HK_PAGE; /* their free bit would be that of the block behind them, too */
+    if (from >= end) return false;
+    pages_go(ctx, g, from, end);
+    hk_uncharge(ctx, end - from);
+    if (end < to) mark_free(g, end);
+    add_free(ctx, tables_of(g), g.start + at, from - at);
+    add_free(ctx, tables_of(g), g.start + end, to - end);
+    return true;
+}
+
+/* Free blocks side by side become one, and all of them are listed. No region is open. pages: whole pages of them
+ * go back. */
+HK_INLINE void join_group(hak_ctx *ctx, hk_group g, bool pages)
+{
+    const uint32_t gone = hk_group_head(g)->gone; /* bits of pages behind `to` do not change meanwhile */
+    for (size_t at, to = hk_group_first(g); (at = free_from(g, to)) < g.size;) {
         to = hk_group_next(g, at);
-        if ((to == end || !hk_group_is_free(g, to)) && to - at <= HK_SMALL_MAX) {
+        if (HK_UNLIKELY(gone >> at / HK_PAGE & 1)) continue;
+        if (!hk_group_joins(g, to, gone) && to - at <= HK_SMALL_MAX && !(pages && to - at >= HK_PAGE)) {
             if (to - at >= 16) hk_packed_push(ctx, g.start + at, to - at); /* its bits are right */
             continue;
         }
-        while (to < end && hk_group_is_free(g, to)) {
+        for (; hk_group_joins(g, to, gone); to = hk_group_next(g, to)) {
             hk_bit_clear(hk_group_starts(g), to >> 3);
             hk_bit_clear(hk_group_frees(g), to >> 4);
-            to = hk_group_next(g, to);
         }
-        add_free(ctx, tables_of(g), g.start + at, to - at);
+        if (!pages || !leave_pages(ctx, g, at, to)) add_free(ctx, tables_of(g), g.start + at, to - at);
     }
 }
 
-static void lists_clear(hak_ctx *ctx)
+void hk_packed_unlist(hak_ctx *ctx)
 {
     region_close(ctx);
     memset(ctx->packed.free, 0, sizeof ctx->packed.free);
@@ -107,27 +164,27 @@ static bool joining_pays(const hk_packed *k)
     return k->freed >= ((size_t)k->units << HK_UNIT_SHIFT) >> JOIN_SHIFT;
 }
 
-static void join_all(hak_ctx *ctx)
+void hk_packed_relist(hak_ctx *ctx)
 {
-    lists_clear(ctx);
-    ctx->packed.trimmed = false;
+    hk_packed_unlist(ctx);
+    ctx->packed.trimmed = HK_TRIMMED_NOT;
     HK_EACH_GROUP(ctx, g)
     {
-        join_group(ctx, g);
+        join_group(ctx, g, false);
     }
 }
 
 bool hk_packed_join(hak_ctx *ctx)
 {
     if (!joining_pays(&ctx->packed)) return false;
-    join_all(ctx);
+    hk_packed_relist(ctx);
     return true;
 }
 
 void hk_packed_broken(hak_ctx *ctx, unsigned sc)
 {
     hk_found_wrong(ctx, HK_WRONG_LINK, hk_packed_decode(ctx, ctx->packed.free[sc]));
-    join_all(ctx);
+    hk_packed_relist(ctx);
 }
 
 /* The smallest free block of at least so many bytes becomes the region. */
@@ -168,11 +225,9 @@ static void group_open(hak_ctx *ctx, hk_group g, size_t lacks)
     k->last = (int32_t)((g.start - (const char *)ctx) / (ptrdiff_t)HK_UNIT);
     k->units = (uint16_t)(k->units + (g.size >> HK_UNIT_SHIFT));
     size_t end = g.size - lacks;
-    hk_group_head(g)->lacks = (uint32_t)lacks;
-    if (lacks) {
-        hk_bit_set(hk_group_starts(g), end >> 3);
-        hk_bit_set(hk_group_frees(g), end >> 4);
-    }
+    hk_group_head(g)->gone = pages_of(end, g.size);
+    k->gone = (uint16_t)(k->gone + lacks / HK_PAGE);
+    if (lacks) mark_free(g, end);
     region_set(ctx, g, g.start + first, g.start + end);
 }
 
@@ -215,7 +270,7 @@ static bool loose(const hk_packed *k)
 {
     enum { UNITS = 8, FULL_PERCENT = 70 };
     if (k->units <= UNITS) return false;
-    return live_of(k) * 100 < ((size_t)k->units << HK_UNIT_SHIFT) * FULL_PERCENT;
+    return live_of(k) * 100 < (((size_t)k->units << HK_UNIT_SHIFT) - k->gone * HK_PAGE) * FULL_PERCENT;
 }
 
 static bool group_new(hak_ctx *ctx, size_t units)
@@ -238,6 +293,35 @@ static bool group_part(hak_ctx *ctx, size_t units, size_t size)
     return false;
 }
 
+/* Charges pages again that a group gave back, as many as a block of that size needs. The block may have to be aligned.
+ * They become the region. false = there is no such row of pages, or a limit leaves too little. */
+static HK_COLD bool region_regain(hak_ctx *ctx, size_t size)
+{
+    size_t n = hk_align_up(size + 8, HK_PAGE);
+    HK_EACH_GROUP(ctx, g)
+    {
+        for (size_t from = 0, to; from < g.size; from = to) {
+            to = from + HK_PAGE;
+            if (!hk_group_is_gone(g, from)) continue;
+            while (to - from < n && to < g.size && hk_group_is_gone(g, to))
+                to += HK_PAGE;
+            if (to - from < n) continue;
+            if (!hk_units_regain_pages(ctx, record_of(ctx, g), from, n)) return false;
+            for (size_t at = from; at < to; at += HK_PAGE) {
+                hk_bit_clear(hk_group_starts(g), at >> 3);
+                hk_bit_clear(hk_group_frees(g), at >> 4);
+            }
+            hk_group_head(g)->gone &= ~pages_of(from, to);
+            ctx->packed.gone = (uint16_t)(ctx->packed.gone - n / HK_PAGE);
+            if (to < g.size && hk_group_is_gone(g, to)) mark_free(g, to);
+            region_close(ctx);
+            region_set(ctx, g, g.start + from, g.start + to);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The fewest units of a group in which a block of that size fits, aligned. */
 static size_t units_for(size_t size)
 {
@@ -249,6 +333,7 @@ static size_t units_for(size_t size)
 bool hk_packed_group_next(hak_ctx *ctx, size_t size)
 {
     enum { PART_SHIFT = 2, MOST = 4 };
+    if (HK_UNLIKELY(ctx->packed.gone != 0) && region_regain(ctx, size)) return true;
     if (loose(&ctx->packed) && !hk_packed_limited(ctx) && !hk_packed_scarce(ctx)) return false;
     size_t fewest = units_for(size),
            units = ctx->role == HK_LOCAL ? hk_min(ctx->packed.units >> PART_SHIFT, MOST) : 0;
@@ -273,11 +358,11 @@ static bool any_live(hk_group g)
 
 static void group_drop(hak_ctx *ctx, hk_group g)
 {
-    const hk_extent *e = hk_extent_of(ctx->space, g.start);
+    size_t lacks = hk_packed_lacks(hk_group_head(g));
     HK_ASSERT(ctx->packed.units > g.size >> HK_UNIT_SHIFT);
     ctx->packed.units = (uint16_t)(ctx->packed.units - (g.size >> HK_UNIT_SHIFT));
-    group_give(ctx, hk_extent_slab(e, ((uintptr_t)g.start - e->base) >> HK_UNIT_SHIFT),
-               hk_group_head(g)->lacks);
+    ctx->packed.gone = (uint16_t)(ctx->packed.gone - lacks / HK_PAGE);
+    group_give(ctx, record_of(ctx, g), lacks);
 }
 
 void hk_packed_trim_much(hak_ctx *ctx)
@@ -291,12 +376,12 @@ void hk_packed_trim_freed(hak_ctx *ctx)
     if (!k->trimmed || (size_t)k->freed << JOIN_SHIFT >= live_of(k)) hk_packed_trim(ctx);
 }
 
-void hk_packed_trim(hak_ctx *ctx)
+static void trim(hak_ctx *ctx, uint8_t how)
 {
     hk_packed *k = &ctx->packed;
-    if (!k->units || (k->trimmed && !k->freed)) return;
-    lists_clear(ctx);
-    k->trimmed = true;
+    if (!k->units || (k->trimmed >= how && !k->freed)) return;
+    hk_packed_unlist(ctx);
+    k->trimmed = how;
     int32_t *link = &k->last;
     for (hk_group g = hk_group_last(ctx), before; g.start; g = before) {
         before = hk_group_before(ctx, g);
@@ -306,6 +391,16 @@ void hk_packed_trim(hak_ctx *ctx)
         }
         *link = (int32_t)((g.start - (const char *)ctx) / (ptrdiff_t)HK_UNIT);
         link = &hk_group_head(g)->before;
-        join_group(ctx, g);
+        join_group(ctx, g, how == HK_TRIMMED_PAGES && may_part(ctx, g));
     }
+}
+
+void hk_packed_trim(hak_ctx *ctx)
+{
+    trim(ctx, HK_TRIMMED_UNITS);
+}
+
+void hk_packed_trim_pages(hak_ctx *ctx)
+{
+    trim(ctx, HK_TRIMMED_PAGES);
 }

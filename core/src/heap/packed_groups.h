@@ -19,7 +19,16 @@ bool hk_packed_join(hak_ctx *ctx);
 /* Gives back packed units without a live block, and joins free blocks that lie side by side. Takes a step for
  * each packed block, but none at all where no packed block was freed since the last time. */
 void hk_packed_trim(hak_ctx *ctx);
-/* The same if enough bytes were freed to pay for the steps. */
+/* The same, and whole pages without a live block go back, too, and are not charged until they are needed. */
+void hk_packed_trim_pages(hak_ctx *ctx);
+/* Decommits the pages [from, to) of packed units, perhaps none, which become a free block in no list; they stay charged.
+ * No region is open. false = the pages of these units do not go back one by one. */
+bool hk_packed_leave(hak_ctx *ctx, char *from, char *to);
+/* Closes the region, and empties the lists of free blocks, until hk_packed_relist(). */
+void hk_packed_unlist(hak_ctx *ctx);
+/* Lists all free blocks anew, those side by side as one; no region is open. A step for each free block. */
+void hk_packed_relist(hak_ctx *ctx);
+/* Does what hk_packed_trim() does if enough bytes were freed to pay for the steps. */
 void hk_packed_trim_much(hak_ctx *ctx);
 /* The same if as much was freed as a sixteenth of what is live: when few blocks are left, each may hold a
  * group. */

@@ -85,7 +85,7 @@ size_t hk_units_charged(hak_ctx *ctx)
     {
         const char *head = hk_slab_address(ctx->space, s) + HK_BESIDE;
         sum += ((size_t)s->units << HK_UNIT_SHIFT) + overhead(ctx, s->kind, s->units);
-        if (s->kind == HK_KIND_PACKED) sum -= ((const hk_packed_head *)(const void *)head)->lacks;
+        if (s->kind == HK_KIND_PACKED) sum -= hk_packed_lacks((const hk_packed_head *)(const void *)head);
     }
     return sum;
 }
@@ -236,6 +236,31 @@ hk_slab *hk_units_take_part(hak_ctx *ctx, size_t units, size_t lacks, unsigned k
     return s;
 }
 
+/* A bit for each page. */
+static uint16_t pages(size_t from, size_t n)
+{
+    return (uint16_t)((1u << (from + n) / HK_PAGE) - (1u << from / HK_PAGE));
+}
+
+void hk_units_leave_pages(hak_ctx *ctx, hk_slab *s, size_t from, size_t n)
+{
+    HK_ASSERT(s->units <= 4 && from + n <= (size_t)s->units << HK_UNIT_SHIFT && !(s->released & pages(from, n)));
+    hk_space_decommit(ctx->space, hk_slab_address(ctx->space, s) + from, n);
+    s->released = (uint16_t)(s->released | pages(from, n));
+}
+
+bool hk_units_regain_pages(hak_ctx *ctx, hk_slab *s, size_t from, size_t n)
+{
+    if (!hk_charge(ctx, n)) return false;
+    bool owned = hk_extent_of_slab(ctx->space, s)->owned;
+    if (owned && hk_space_commit(ctx->space, hk_slab_address(ctx->space, s) + from, n) != 0) {
+        hk_refund(ctx, n);
+        return false;
+    }
+    s->released = (uint16_t)(s->released & ~pages(from, n));
+    return true;
+}
+
 /* The owner may cease to watch the unit meanwhile. */
 static void change_owner(uint32_t *entry, uint32_t key)
 {
@@ -294,6 +319,22 @@ void hk_units_give_part(hak_ctx *ctx, hk_slab *s, size_t lacks)
 {
     hk_add(&ctx->account.released, hk_slab_released(s)); /* it was not among what is charged */
     give(ctx, s, lacks);
+}
+
+hk_slab *hk_units_take_ahead(hak_ctx *ctx, size_t units, size_t lacks, unsigned kind)
+{
+    size_t beside = overhead(ctx, kind, units);
+    bool zero;
+    if (!hk_charge(ctx, (units << HK_UNIT_SHIFT) - lacks + beside)) return NULL;
+    hk_add(&ctx->account.metadata, beside + own_metadata(kind, units));
+    return take_charged(ctx, units, kind, HK_WANT_DIRTY, lacks, &zero);
+}
+
+void hk_units_hand_over(hak_ctx *ctx, hk_slab *s)
+{
+    s->units--;
+    hk_uncharge(ctx, units_uncount(ctx, s->kind, 1) - HK_UNIT);
+    hk_space_give(ctx->space, hk_slab_id(ctx->space, s) + s->units, 1);
 }
 
 void hk_units_shorten(hak_ctx *ctx, hk_slab *s, size_t units)

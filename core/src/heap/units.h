@@ -12,8 +12,8 @@ enum { HK_UNIT_META = sizeof(hk_slab) + sizeof(uint32_t) };
 typedef struct hk_packed_head {
     int32_t
         before; /* the group that the context took before this one, counted from its first unit; 0 = that */
-    uint32_t lacks; /* bytes at the end of the group that are not charged, and no block: a marked free one
-                       that is in no list */
+    uint32_t gone; /* pages of the group that are not charged, a bit for each: a row of them is a marked free
+                      block, or several, that are in no list */
 } hk_packed_head;
 enum {
     HK_PACKED_HEAD = 16,                 /* the head, and a word of ones that ends the table of starts */
@@ -21,6 +21,12 @@ enum {
 };
 _Static_assert(sizeof(hk_packed_head) + sizeof(uint64_t) == HK_PACKED_HEAD && HK_PACKED_TABLES % 16 == 0,
                "blocks behind them are aligned");
+
+/* Returns the bytes of a group that are not charged. */
+HK_INLINE size_t hk_packed_lacks(const hk_packed_head *head)
+{
+    return hk_bits(head->gone) * HK_PAGE;
+}
 
 /* Lets the fast paths reach what its extent has grown by. [its thread] */
 HK_INLINE void hk_widen(hak_ctx *ctx)
@@ -55,10 +61,20 @@ void hk_units_give(hak_ctx *ctx, hk_slab *slab);
  * refused. */
 hk_slab *hk_units_take_part(hak_ctx *ctx, size_t units, size_t lacks, unsigned kind);
 void hk_units_give_part(hak_ctx *ctx, hk_slab *slab, size_t lacks);
+/* Pages of a group of up to four units, from this offset on, are no longer resident. They stay charged. */
+void hk_units_leave_pages(hak_ctx *ctx, hk_slab *slab, size_t from, size_t n);
+/* Charges such pages again. false = over the limit, or refused. */
+bool hk_units_regain_pages(hak_ctx *ctx, hk_slab *slab, size_t from, size_t n);
 /* Clears the bitmap of a slab that goes back. */
 void hk_slab_wipe(hak_ctx *ctx, const hk_slab *slab);
 /* Units of a slab or run move to another heap of the same shared context; both locks are held. */
 void hk_units_move(hak_ctx *from, hak_ctx *to, hk_slab *slab);
+/* Takes units of which `lacks` bytes are not charged yet. The caller does not touch so many of them before others were
+ * handed over, or left, for them. NULL = over the limit, or refused. */
+hk_slab *hk_units_take_ahead(hak_ctx *ctx, size_t units, size_t lacks, unsigned kind);
+/* Gives back the last unit of a run, which has others. What was charged for the unit pays for one that was taken
+ * ahead. */
+void hk_units_hand_over(hak_ctx *ctx, hk_slab *slab);
 /* Gives back units at the end of a run. */
 void hk_units_shorten(hak_ctx *ctx, hk_slab *slab, size_t units);
 bool hk_units_lengthen(hak_ctx *ctx, hk_slab *slab, size_t units);

@@ -106,10 +106,10 @@ HAK_API hak_ctx *hak_lua_context(lua_State *L);
 
 /* Limits the committed bytes of the context; 0 = no limit. Over `hard` Lua gets its error "not enough
  * memory", which pcall catches; the state stays usable. Set the limit when the libraries are open, or
- * luaL_openlibs may fail. From `soft` on the binding hurries the collector. From 5.2 on Lua collects by
- * itself when an allocation fails (5.2 unless its collector is stopped) and needs no soft limit; LuaJIT and
- * 5.1 do not, and get 70 % of `hard` when soft is 0. Hurrying restarts a collector that the program had
- * stopped. On LuaJIT and 5.1 up to 64 KiB are kept in reserve, so that the code that catches the error can
+ * luaL_openlibs may fail. From `soft` on the binding hurries the collector; soft 0 means 70 % of `hard`.
+ * From 5.2 on Lua also collects by itself when an allocation fails (5.2 unless its collector is stopped);
+ * LuaJIT and 5.1 do not. Hurrying restarts a collector that the program had stopped; from 5.2 on only if the
+ * host gave `soft`. On LuaJIT and 5.1 up to 64 KiB are kept in reserve, so that the code that catches the error can
  * allocate. On LuaJIT a hook flushes compiled code after the error, unless the program has set a hook; such a
  * hook also runs a full collection where memory is short and nothing is freed for long. A limit below what is
  * committed (hak_ctx_stats) is accepted: it only stops growth. On LuaJIT, in the main thread, the error never
