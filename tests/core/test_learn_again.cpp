@@ -15,7 +15,8 @@ unsigned tries(const Learned &l)
 // The policy that a run of waves leaves, and how many steps it tried.
 std::string learned_of(const std::string &text, hak_learner_options o, unsigned *tried)
 {
-    hak_policy *policy = text.empty() ? nullptr : hak_policy_parse(nullptr, text.data(), text.size(), nullptr);
+    hak_policy *policy =
+        text.empty() ? nullptr : hak_policy_parse(nullptr, text.data(), text.size(), nullptr);
     Learned l(policy, o);
     l.until_frozen(100, 80);
     INFO(l.log.text());
@@ -113,7 +114,8 @@ TEST_CASE("learn: a policy's budget is not passed")
     hak_policy_unref(policy);
 }
 
-TEST_CASE("learn: memory costs a share of the CPU time, where the host tells that; a program that waits is not judged")
+TEST_CASE("learn: memory costs a share of the CPU time, where the host tells that; a program that waits is "
+          "not judged")
 {
     const unsigned percent = GENERATE(0u, 5u, 100u); // of the wall time
     hak_learner_options o = HAK_LEARNER_OPTIONS_INIT;

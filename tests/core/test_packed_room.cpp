@@ -249,7 +249,8 @@ TEST_CASE("a packed block of several pages becomes a run where a limit leaves le
 TEST_CASE("a large packed block touches no page far from the small ones")
 {
     TestCtx ctx(nullptr);
-    char *before = static_cast<char *>(hak_alloc(ctx, 64)), *large = static_cast<char *>(hak_alloc(ctx, 2000)),
+    char *before = static_cast<char *>(hak_alloc(ctx, 64)),
+         *large = static_cast<char *>(hak_alloc(ctx, 2000)),
          *behind = static_cast<char *>(hak_alloc(ctx, 64));
     REQUIRE(behind);
     CHECK(large > before);

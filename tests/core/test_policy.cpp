@@ -87,10 +87,11 @@ TEST_CASE("policy: its text says what it was made of, and gives an equal one")
 
 TEST_CASE("policy: prices, budgets and trials that were undone are a part of its text")
 {
-    const std::string text = "hakmem-policy 1\nmode fast\nprice 50\nmemory 64M\n"
-                             "undone mode balanced from fast cost 19600 without 5000 windows 3 price 50 "
-                             "fault 812\nundone retained_bytes none from 1M cost 1 without 0 windows 9 price 5 "
-                             "fault 100\n";
+    const std::string text =
+        "hakmem-policy 1\nmode fast\nprice 50\nmemory 64M\n"
+        "undone mode balanced from fast cost 19600 without 5000 windows 3 price 50 "
+        "fault 812\nundone retained_bytes none from 1M cost 1 without 0 windows 9 price 5 "
+        "fault 100\n";
     const hak_undone undone[] = {{"mode", HAK_MODE_BALANCED, HAK_MODE_FAST, 19600, 5000, 3, 50, 812},
                                  {"retained_bytes", HAK_NONE, 1 * MiB, 1, 0, 9, 5, 100}};
     hak_policy_options options = HAK_POLICY_OPTIONS_INIT;

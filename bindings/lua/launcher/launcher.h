@@ -47,13 +47,13 @@ typedef struct hkl_options {
     const char *report_file; /* NULL = stderr */
     char *profile_file;      /* NULL = no profile */
     hak_lua_profile_mode profile_mode;
-    const char *live;       /* where the socket is; NULL = none */
-    size_t profile_mean;    /* bytes to a sample; 0 = the default */
+    const char *live;           /* where the socket is; NULL = none */
+    size_t profile_mean;        /* bytes to a sample; 0 = the default */
     uint64_t profile_window_ns; /* 0 = no windows by the clock */
     bool has_profile_window;    /* was given */
-    const char *limit_text; /* the option as given */
-    size_t limit;           /* 0 = none */
-    size_t reserve;         /* hak_space_options.reserve; 0 = none */
+    const char *limit_text;     /* the option as given */
+    size_t limit;               /* 0 = none */
+    size_t reserve;             /* hak_space_options.reserve; 0 = none */
     hak_mode mode;
     bool mode_named;        /* the user named one, which does not just learn */
     hak_policy *policy;     /* NULL = none */

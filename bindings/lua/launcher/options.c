@@ -153,10 +153,10 @@ static bool parse_policy(hkl_options *o, const char *arg, const char *value, cha
 static const char *example_of(const char *arg)
 {
     static const char *const examples[][2] = {
-        {"--hak-limit", "64M"},        {"--hak-labels", "off"}, {"--hak-profile", "profile.json"},
-        {"--hak-live", "on"},          {"--hak-mode", "lean"},  {"--hak-policy", "policy.txt"},
-        {"--hak-learn", "policy.txt"}, {"--hak-reserve", "1G"}, {"--hak-memory", "cheap"},
-        {"--hak-price", "50"}, {"--hak-profile-window", "60s"},
+        {"--hak-limit", "64M"},        {"--hak-labels", "off"},         {"--hak-profile", "profile.json"},
+        {"--hak-live", "on"},          {"--hak-mode", "lean"},          {"--hak-policy", "policy.txt"},
+        {"--hak-learn", "policy.txt"}, {"--hak-reserve", "1G"},         {"--hak-memory", "cheap"},
+        {"--hak-price", "50"},         {"--hak-profile-window", "60s"},
     };
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++)
         if (strcmp(arg, examples[i][0]) == 0) return examples[i][1];

@@ -104,7 +104,8 @@ bool hkp_options_read(hkp_options *options)
     options->policy =
         hkc_memory_begin(options->policy, &options->memory, options->learn != NULL, options->mode >= 0);
     /* The numbers that Python gives where no mode is named are those of a lean heap. */
-    const bool chosen = options->policy && (options->learn || options->memory.price || options->memory.budget);
+    const bool chosen =
+        options->policy && (options->learn || options->memory.price || options->memory.budget);
     if (options->mode < 0 && chosen) options->mode = hak_policy_mode(options->policy);
     return true;
 }

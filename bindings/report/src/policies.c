@@ -57,6 +57,7 @@ int hkr_policy(char **arguments, size_t count, FILE *out)
 {
     if (count >= 2 && strcmp(arguments[0], "check") == 0) return check(arguments + 1, count - 1, out);
     if (count == 3 && strcmp(arguments[0], "diff") == 0) return difference(arguments + 1, out);
-    if (count >= 2 && strcmp(arguments[0], "merge") == 0) return hkr_merge_policies(arguments + 1, count - 1, out);
+    if (count >= 2 && strcmp(arguments[0], "merge") == 0)
+        return hkr_merge_policies(arguments + 1, count - 1, out);
     return 2;
 }

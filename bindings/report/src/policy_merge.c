@@ -185,7 +185,8 @@ static bool merge_hints(merged *m, const source *s)
         size_t at = 0;
         while (at < m->o.hint_count && !same_name(&m->hints[at], &found[i]))
             at++;
-        if (at == HAK_HINTS_MOST) return failed(s->file, "the files have more than 1024 hints together"), false;
+        if (at == HAK_HINTS_MOST)
+            return failed(s->file, "the files have more than 1024 hints together"), false;
         if (at == m->o.hint_count) m->hints[m->o.hint_count++] = found[i];
         else if (m->hints[at].room < found[i].room) m->hints[at].room = found[i].room;
     }

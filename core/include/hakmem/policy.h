@@ -66,12 +66,12 @@ enum {
 /* A step of a learner that did not pay, because a trial of the step was undone or the step back was kept, and
  * what the learner saw: the next run need not try the step. */
 typedef struct hak_undone {
-    const char *number;      /* "mode" or "retained_bytes" */
-    size_t to, from;         /* what was tried, and what was in force; of "mode" a hak_mode */
-    unsigned cost, without;  /* millionths of the time that memory cost with `to`, and with `from` */
-    unsigned windows;        /* in which `to` was in force; at least 1 */
-    unsigned price;          /* of a MiB, in millionths */
-    unsigned fault_ns;       /* what a page fault cost on that machine */
+    const char *number;     /* "mode" or "retained_bytes" */
+    size_t to, from;        /* what was tried, and what was in force; of "mode" a hak_mode */
+    unsigned cost, without; /* millionths of the time that memory cost with `to`, and with `from` */
+    unsigned windows;       /* in which `to` was in force; at least 1 */
+    unsigned price;         /* of a MiB, in millionths */
+    unsigned fault_ns;      /* what a page fault cost on that machine */
 } hak_undone;
 
 /* What is known of the blocks of a label or of a call site. A hint for a site takes precedence over one for a

@@ -78,7 +78,8 @@ typedef struct hak_profile_options {
     void (*gone)(void *user); /* COUNTED: hak_profile_reset or _start is about to delete all records, so the
                                  host must forget which block belongs to which record. Must not call into the
                                  context. Not called when the context is destroyed. NULL = nothing */
-    uint64_t window_ns; /* windows begin by themselves each so many nanoseconds by the clock of the space: with
+    uint64_t
+        window_ns; /* windows begin by themselves each so many nanoseconds by the clock of the space: with
                            the next sample, or by hak_ctx_tick (COUNTED: by that alone). They are 32 at most:
                            then every second one is joined with the one before, and the next ones are twice as
                            long, so that all have one length. They take up to half of the table, and

@@ -142,7 +142,8 @@ void *hk_packed_move(hak_ctx *ctx, void *block, size_t n)
     s->used = 1;
     char *q = hk_slab_address(ctx->space, s);
     if (ctx->labels.on)
-        hk_label_set(hk_extent_of(ctx->space, q), kind, q, (hak_label)hk_packed_label(hk_packed_extent(ctx, p), p, size));
+        hk_label_set(hk_extent_of(ctx->space, q), kind, q,
+                     (hak_label)hk_packed_label(hk_packed_extent(ctx, p), p, size));
     hk_packed_unlist(ctx);
     move_pages(ctx, p, size, q, from, to);
     hk_packed_relist(ctx);

@@ -52,7 +52,8 @@ bool hk_run_resize(hak_ctx *ctx, hk_extent *e, void *p, size_t n)
 void *hk_run_move(hak_ctx *ctx, hk_extent *e, void *p, size_t n)
 {
     hk_slab *s = hk_run_slab(e, p);
-    if (ctx->role != HK_LOCAL || n > HK_RUN_MAX || s->head || s->used == 0 || hk_slab_start(e, s) != p) return NULL;
+    if (ctx->role != HK_LOCAL || n > HK_RUN_MAX || s->head || s->used == 0 || hk_slab_start(e, s) != p)
+        return NULL;
     unsigned sc = hk_run_class((n + HK_UNIT - 1) >> HK_UNIT_SHIFT), kind = HK_SMALL_CLASSES + sc;
     size_t units = hk_run_units(sc), old = s->units;
     if (units <= old) return NULL;
@@ -60,8 +61,7 @@ void *hk_run_move(hak_ctx *ctx, hk_extent *e, void *p, size_t n)
     if (!to) return NULL;
     to->used = 1;
     char *q = hk_slab_address(ctx->space, to);
-    if (ctx->labels.on)
-        hk_label_set(hk_extent_of(ctx->space, q), kind, q, *hk_label_byte(e, s->kind, p));
+    if (ctx->labels.on) hk_label_set(hk_extent_of(ctx->space, q), kind, q, *hk_label_byte(e, s->kind, p));
     for (size_t left = old; left-- > 0;) {
         memcpy(q + (left << HK_UNIT_SHIFT), (char *)p + (left << HK_UNIT_SHIFT), HK_UNIT);
         if (left) hk_units_hand_over(ctx, s);

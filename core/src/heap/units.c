@@ -244,7 +244,8 @@ static uint16_t pages(size_t from, size_t n)
 
 void hk_units_leave_pages(hak_ctx *ctx, hk_slab *s, size_t from, size_t n)
 {
-    HK_ASSERT(s->units <= 4 && from + n <= (size_t)s->units << HK_UNIT_SHIFT && !(s->released & pages(from, n)));
+    HK_ASSERT(s->units <= 4 && from + n <= (size_t)s->units << HK_UNIT_SHIFT &&
+              !(s->released & pages(from, n)));
     hk_space_decommit(ctx->space, hk_slab_address(ctx->space, s) + from, n);
     s->released = (uint16_t)(s->released | pages(from, n));
 }

@@ -256,8 +256,8 @@ static double cost_of(hk_learn *l, const hk_window *w)
         if (l->measured < FIRST_WINDOWS) l->ns_a_unit += (unit - l->ns_a_unit) / ++l->measured;
         return unit / l->ns_a_unit + held;
     }
-    double pages = ((double)w->fresh - (double)w->fresh_huge) * l->o.fault_ns +
-                   (double)w->fresh_huge * l->o.huge_ns;
+    double pages =
+        ((double)w->fresh - (double)w->fresh_huge) * l->o.fault_ns + (double)w->fresh_huge * l->o.huge_ns;
     return 1 + (pages / 4096 + (double)w->os_calls * l->o.call_ns) / ns + held;
 }
 
@@ -391,9 +391,9 @@ static unsigned millionths(double cost)
 static void note_undone(hk_learn *l, unsigned arm, unsigned kept, double cost, double without,
                         unsigned windows)
 {
-    const hak_undone undone = {numbers[l->turn],    said_of(l->turn, arm), said_of(l->turn, kept),
-                               millionths(cost),    millionths(without),   windows,
-                               price_of(l),         l->o.fault_ns};
+    const hak_undone undone = {numbers[l->turn], said_of(l->turn, arm), said_of(l->turn, kept),
+                               millionths(cost), millionths(without),   windows,
+                               price_of(l),      l->o.fault_ns};
     remember(l, &undone);
 }
 

@@ -40,15 +40,15 @@ typedef struct hk_learn {
     hak_phase phase;
     uint64_t windows, frozen_at, canary_at;
     uint64_t at_ns;
-    double ns_a_unit;              /* of the host's progress, in the first windows */
-    unsigned measured;             /* so many of them */
-    unsigned ran[HK_KNOBS];        /* arms of the last window */
-    double held, retained, pages;  /* parts of the cost above 1, without trials: means */
-    double exchanges;              /* share of the time that they take, likewise; it is no part of the cost */
-    float sizes[HK_SIZES];         /* while it learned: the mean */
-    double wander;                 /* of a window's sizes from it: the mean distance */
-    unsigned sized;                /* windows in both, as many as are remembered */
-    unsigned strange, dear, grew;  /* windows in a row */
+    double ns_a_unit;             /* of the host's progress, in the first windows */
+    unsigned measured;            /* so many of them */
+    unsigned ran[HK_KNOBS];       /* arms of the last window */
+    double held, retained, pages; /* parts of the cost above 1, without trials: means */
+    double exchanges;             /* share of the time that they take, likewise; it is no part of the cost */
+    float sizes[HK_SIZES];        /* while it learned: the mean */
+    double wander;                /* of a window's sizes from it: the mean distance */
+    unsigned sized;               /* windows in both, as many as are remembered */
+    unsigned strange, dear, grew; /* windows in a row */
     hak_undone undone[HAK_UNDONE_MOST]; /* trials, of this run and of those before */
     size_t undone_count;
     size_t committed;              /* a window ago */
@@ -59,8 +59,8 @@ typedef struct hk_learn {
 
 /* o is whole and right; the mode, retained_bytes and expected_bytes as they are now. undone: what runs before
  * this one tried in vain; what was seen under another price or on another machine is left out. */
-void hk_learn_init(hk_learn *l, const hak_learner_options *o, hak_mode mode, size_t retained,
-                   size_t expected, const hak_undone *undone, size_t undone_count);
+void hk_learn_init(hk_learn *l, const hak_learner_options *o, hak_mode mode, size_t retained, size_t expected,
+                   const hak_undone *undone, size_t undone_count);
 /* The trials in vain whose `from` is in force without a trial; at most HAK_UNDONE_MOST. */
 size_t hk_learn_undone(const hk_learn *l, hak_undone *out);
 void hk_learn_window(hk_learn *l, const hk_window *w);

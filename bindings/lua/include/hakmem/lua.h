@@ -152,7 +152,8 @@ typedef struct hak_lua_profile_options {
                            1 GiB where exact: each live block takes 60 bytes there; by line
                            256 MiB: each line and label takes 450 */
     uint64_t seed;      /* of the samples; 0 = always the same one */
-    uint64_t window_ns; /* as hak_profile_options.window_ns; by line windows begin by hak_ctx_tick alone. 0 = no
+    uint64_t
+        window_ns; /* as hak_profile_options.window_ns; by line windows begin by hak_ctx_tick alone. 0 = no
                            window begins by itself */
 } hak_lua_profile_options;
 #define HAK_LUA_PROFILE_OPTIONS_INIT                                                                         \
