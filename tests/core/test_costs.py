@@ -137,6 +137,7 @@ class Costs(unittest.TestCase):
         self.assert_says_constant("profile_marks", "profile_stats", "profile_stop")
         self.assert_constant("profile_start")
         self.assert_steps("profile_mark", 60, 1)
+        self.assert_steps("profile_kept", 200, 1)
         for what in ("profile_visit", "profile_diff"):
             self.assert_steps(what, 1000, 1)
         self.assert_steps("profile_grown", 4000, 1)

@@ -44,9 +44,9 @@ typedef struct hk_sample {
     uint64_t birth_ns;
 } hk_sample;
 
-/* What a stack was at, when a window began. */
+/* What a stack was at, when a window began. The first four lie as in the stack, so that one look compares them. */
 typedef struct hk_mark_value {
-    double live_blocks, live_bytes, alloc_blocks, alloc_bytes, alloc_var, freed_var;
+    double alloc_blocks, alloc_bytes, live_blocks, live_bytes, alloc_var, freed_var;
 } hk_mark_value;
 
 /* What a stack was at from mark `serial` on, until its next value. A stack that does not change has one value

@@ -5,30 +5,32 @@
 
 enum { AT_HAND = 64, THINNED_LEAST = 4 };
 
+#define LIES_AS_IN_THE_STACK(member, nth)                                                                    \
+    _Static_assert(offsetof(hk_mark_value, member) == nth * sizeof(double) &&                                \
+                       offsetof(hk_stack, member) ==                                                         \
+                           offsetof(hk_stack, alloc_blocks) + nth * sizeof(double),                          \
+                   "is_changed() compares four numbers at once")
+LIES_AS_IN_THE_STACK(alloc_blocks, 0);
+LIES_AS_IN_THE_STACK(alloc_bytes, 1);
+LIES_AS_IN_THE_STACK(live_blocks, 2);
+LIES_AS_IN_THE_STACK(live_bytes, 3);
+
 /* ---- Values --------------------------------------------------------------------------------------- */
 
 static hk_mark_value value_now(const hk_stack *s)
 {
-    return (hk_mark_value){s->live_blocks, s->live_bytes, s->alloc_blocks,
-                           s->alloc_bytes, s->alloc_var,  s->freed_var};
-}
-
-static hk_mark_value last_value(const hk_stack *s)
-{
-    return s->values ? s->values->at : (hk_mark_value){0};
-}
-
-static bool same(double a, double b)
-{
-    return a <= b && a >= b;
+    return (hk_mark_value){s->alloc_blocks, s->alloc_bytes, s->live_blocks,
+                           s->live_bytes,   s->alloc_var,   s->freed_var};
 }
 
 /* Nothing is allocated or freed without one of these. A shrink in place changes live bytes alone. */
 static bool is_changed(const hk_stack *s)
 {
-    hk_mark_value v = last_value(s);
-    return !same(v.alloc_blocks, s->alloc_blocks) || !same(v.alloc_bytes, s->alloc_bytes) ||
-           !same(v.live_blocks, s->live_blocks) || !same(v.live_bytes, s->live_bytes);
+    static const hk_mark_value none;
+    uint64_t was[4], is[4];
+    memcpy(was, s->values ? &s->values->at : &none, sizeof was);
+    memcpy(is, &s->alloc_blocks, sizeof is);
+    return (was[0] ^ is[0]) | (was[1] ^ is[1]) | (was[2] ^ is[2]) | (was[3] ^ is[3]);
 }
 
 static void keep_value(hk_profile *k, hk_stack *s, uint64_t serial)

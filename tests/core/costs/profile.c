@@ -62,6 +62,19 @@ static void profile_marks(size_t i)
     must(hak_profile_marks(ctx, windows, 8) > 0);
 }
 
+static bool sample_seen(void *user, uint32_t stack, unsigned window, double bytes)
+{
+    (void)user, (void)bytes;
+    sink += stack + window;
+    return true;
+}
+
+static void profile_kept(size_t i)
+{
+    (void)i;
+    must(hak_profile_kept(ctx, sample_seen, NULL) == 0);
+}
+
 static void profile_diff(size_t i)
 {
     (void)i;
@@ -130,6 +143,7 @@ void measure_profile(size_t n)
     measure("profile_stats", n, 10, profile_stats);
     measure("profile_visit", n, 2, profile_visit);
     measure("profile_diff", n, 2, profile_diff);
+    measure("profile_kept", n, 2, profile_kept);
     measure("profile_grown", n, 1, profile_grown);
     measure("profile_stop", n, 1, profile_stop);
     measure("profile_reset", n, 1, profile_reset);

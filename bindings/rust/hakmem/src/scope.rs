@@ -232,8 +232,9 @@ impl Scope {
         self.inner().over.load(Ordering::Acquire)
     }
 
-    /// Forgets that the soft limit was crossed.
+    /// Forgets that the soft limit was crossed, and gives free memory back, so that the limit can be crossed again.
     pub fn forgive(&self) {
+        self.heap.trim();
         self.inner().over.store(false, Ordering::Release);
     }
 
