@@ -291,16 +291,18 @@ class Modules(ProgramCase):
                 live = hakmem.stats()["live_bytes"]
                 for name in [n for n in sys.modules if n.split(".")[0] == "hakmem"]: del sys.modules[name]
                 return live
-            for i in range(100): cycle()
-            gc.collect(); first = cycle()
-            for i in range(900): cycle()
-            gc.collect()
-            print(json.dumps(cycle() - first))
+            lives = []
+            for cycles in (100, 450, 450):
+                for i in range(cycles): cycle()
+                gc.collect()
+                lives.append(cycle())
+            print(json.dumps([lives[1] - lives[0], lives[2] - lives[1]]))
         """,
             timeout=200,
         )
+        # A leak is in both halves. A table of the interpreter's that doubles, 213 KB, is in one.
         # Without the GIL some of what was dropped is freed later, by whom it belongs to.
-        self.assertLess(found, 300_000 if FREE_THREADED else 100_000)
+        self.assertLess(min(found), 150_000 if FREE_THREADED else 50_000)
 
     def test_classes_and_modules_that_are_dropped(self):
         found = self.run_code("""
