@@ -245,16 +245,3 @@ TEST_CASE("a packed block of several pages becomes a run where a limit leaves le
     CHECK(live(fill_up(ctx, 2000, 16, 1)) > 48 * KiB);
     require_sound(ctx);
 }
-
-TEST_CASE("a large packed block touches no page far from the small ones")
-{
-    TestCtx ctx(nullptr);
-    char *before = static_cast<char *>(hak_alloc(ctx, 64)),
-         *large = static_cast<char *>(hak_alloc(ctx, 2000)),
-         *behind = static_cast<char *>(hak_alloc(ctx, 64));
-    REQUIRE(behind);
-    CHECK(large > before);
-    CHECK(large - before <= 128);
-    CHECK(behind > large);
-    CHECK(behind - large <= 2128);
-}

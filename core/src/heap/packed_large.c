@@ -70,19 +70,22 @@ static void *cut_listed(hak_ctx *ctx, size_t size, hak_label label)
     return hand_out(ctx, b.extent, p, (size_t)(end - p), label);
 }
 
-/* Large blocks lie where the region begins, as small ones do: from its other end they would touch the last pages of a
- * unit in a heap that never fills it. */
 static void *cut_region(hak_ctx *ctx, size_t size, hak_label label)
 {
     hk_packed *k = &ctx->packed;
-    char *at = k->at, *p = (char *)hk_align_up((uintptr_t)at, 16);
-    if (p > k->end || (size_t)(k->end - p) < size) return NULL;
-    if ((size_t)(k->end - p) - size == 8) size += 8; /* would share its free bit with the block behind it */
-    if (p > at) hk_bit_set(k->frees, (size_t)(at - k->group) >> 4);
+    char *end = k->end;
+    if ((size_t)(end - k->at) < size) return NULL;
+    char *p = (char *)((uintptr_t)(end - size) & ~(uintptr_t)15);
+    if (p < k->at) return NULL;
+    if (p == k->at + 8) {
+        hk_start_mark(k->starts, k->at);
+        hk_bit_set(k->frees, (size_t)(k->at - k->group) >> 4);
+        k->at = p;
+    }
+    HK_ASSERT(k->at <= p && (size_t)(end - p) >= size);
     hk_start_mark(k->starts, p);
-    k->at = p + size;
-    if (k->at < k->end) hk_start_mark(k->starts, k->at);
-    return hand_out(ctx, hk_packed_extent(ctx, p), p, size, label);
+    k->end = p;
+    return hand_out(ctx, hk_packed_extent(ctx, p), p, (size_t)(end - p), label);
 }
 
 void *hk_packed_large(hak_ctx *ctx, size_t n, hak_label label)
