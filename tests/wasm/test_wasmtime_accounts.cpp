@@ -64,7 +64,8 @@ constexpr const char *ENDLESS = R"((module (memory (export "memory") 1)
 // First: wasmtime's heap is hooked before there is any engine.
 TEST_CASE("a module's tenant is charged with no less than wasmtime keeps of it", "[accounts]")
 {
-    static Runtime runtime(guarded(), wasm_config_new(), true);
+    // Lives as long as the process, as hak_wasmtime_hook_heap asks: wasmtime's threads outlive main.
+    static Runtime &runtime = *new Runtime(guarded(), wasm_config_new(), true);
     hak_wasm_tenant *tenant = tenant_of(runtime, 0);
     {
         Module first(runtime, "(module (func (export \"f\")))", tenant); // what is kept once for all
