@@ -31,6 +31,7 @@ pub(crate) struct Inner {
     pub next: Cell<*const Inner>,
     pub before: Cell<*const Inner>,
     over: AtomicBool,
+    soft_bytes: AtomicUsize,
     soft: Mutex<Option<Arc<SoftFn>>>,
     pub name: CString,
 }
@@ -179,6 +180,7 @@ impl Scope {
                 next: Cell::new(std::ptr::null()),
                 before: Cell::new(std::ptr::null()),
                 over: AtomicBool::new(false),
+                soft_bytes: AtomicUsize::new(0),
                 soft: Mutex::new(None),
                 name,
             });
@@ -223,13 +225,19 @@ impl Scope {
             drop(before);
             let user = self.owner.0.as_ptr() as *mut c_void;
             // SAFETY: Inner lives as long as the heap.
-            unsafe { sys::hak_limit(self.heap.as_ptr(), soft, hard, Some(pressed), user) == 0 }
+            let set = unsafe { sys::hak_limit(self.heap.as_ptr(), soft, hard, Some(pressed), user) == 0 };
+            if set {
+                self.inner().soft_bytes.store(soft, Ordering::Release);
+            }
+            set
         })
     }
 
-    /// Whether the soft limit has been crossed since the scope was made or [`forgive`](Scope::forgive) was called.
+    /// Whether the soft limit has been crossed since the scope was made or [`forgive`](Scope::forgive) was called, or
+    /// more than that lives now: the allocation that crossed it may have been the last.
     pub fn is_over(&self) -> bool {
-        self.inner().over.load(Ordering::Acquire)
+        let soft = self.inner().soft_bytes.load(Ordering::Acquire);
+        self.inner().over.load(Ordering::Acquire) || (soft > 0 && self.live_bytes() > soft)
     }
 
     /// Forgets that the soft limit was crossed, and gives free memory back, so that the limit can be crossed again.
