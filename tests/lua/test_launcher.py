@@ -159,6 +159,7 @@ class Options(Case):
         with open(os.path.join(self.dir, name)) as f:
             return f.read()
 
+    @unittest.skipIf(ASAN, "AddressSanitizer has page faults of its own")
     def test_what_one_start_learns_serves_the_next(self):
         program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/lua/learn.lua")
         without = self.faults(program, "500000")

@@ -2,6 +2,7 @@
 #include "crew.h"
 #include "lua_test.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <thread>
 
@@ -204,11 +205,16 @@ TEST_CASE("the limit of a shared context is that of all its states together")
     CHECK(hak_lua_profile_start(L, &profile) == -1);
     size_t most = 0;
     std::string results[2];
+    std::atomic<int> ready{0};
     {
         Crew crew(2, [&](size_t i) {
             lua_State *other = beside(L);
             expect(other != nullptr, "a state");
             expect(open_libraries(other) == LUA_OK, "libraries");
+            // One state alone could have taken the limit before the other one has libraries.
+            ready++;
+            while (ready < 2)
+                std::this_thread::yield();
             results[i] =
                 run(other,
                     "local ok, why = pcall(function() local t = {} for i = 1, 1e7 do t[i] = { i } end end)\n"
