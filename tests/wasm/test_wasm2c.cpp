@@ -1,14 +1,11 @@
 // Guests compiled to C: their memories are a host's, by the linker.
-#include "wasm_test.h"
-
-#include <hakmem/wasm_wasm2c.h>
+#include "wasm2c_test.h"
 
 extern "C" {
 #include "imports.h"
 #include "small.h"
 #include "state.h"
 #include "zero.h"
-#include <wasm-rt-impl.h>
 
 // What the guest "imports" gets.
 static wasm_rt_memory_t imported_memory;
@@ -57,15 +54,6 @@ struct Snapshot {
         hak_wasm_wasm2c_drop(snapshot);
     }
 };
-
-// What a function trapped with; WASM_RT_TRAP_NONE = it did not.
-template <typename Fn>
-int trapped(Fn fn)
-{
-    int code = wasm_rt_impl_try();
-    if (code == 0) fn();
-    return code;
-}
 
 } // namespace
 

@@ -1,26 +1,16 @@
 // Every n-th request for pages is refused while guests that were compiled to C run.
 #include "pages_test.h"
-
-#include <hakmem/wasm_wasm2c.h>
+#include "wasm2c_test.h"
 
 extern "C" {
 #include "small.h"
 #include "state.h"
-#include <wasm-rt-impl.h>
 }
 
 using namespace test;
 
 namespace
 {
-
-template <typename Fn>
-int trapped(Fn fn)
-{
-    int code = wasm_rt_impl_try();
-    if (code == 0) fn();
-    return code;
-}
 
 Z_small_instance_t small;
 Z_state_instance_t state;

@@ -1,29 +1,12 @@
 // Guests of wasm2c whose C counts its steps.
-#include "wasm_test.h"
-
-#include <hakmem/wasm_wasm2c.h>
+#include "wasm2c_test.h"
 
 extern "C" {
 #include "endless.h"
 #include "endless_start.h"
-#include <wasm-rt-impl.h>
 }
 
 using namespace test;
-
-namespace
-{
-
-// What a function trapped with; WASM_RT_TRAP_NONE = it did not.
-template <typename Fn>
-int trapped(Fn fn)
-{
-    int code = wasm_rt_impl_try();
-    if (code == 0) fn();
-    return code;
-}
-
-} // namespace
 
 TEST_CASE("a guest of wasm2c ends when its steps are used up", "[wasm2c]")
 {

@@ -5,20 +5,12 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 struct hkr_member {
     char what[HKC_LIVE_PATH];
     int64_t until;
 };
-
-static int64_t milliseconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 + 1;
-}
 
 static void drop(hkr_fleet *f)
 {
@@ -66,7 +58,7 @@ static bool has_process(const hkr_fleet *f, const hkr_report *r)
 
 static void ask(hkr_fleet *f, const char *what)
 {
-    const int64_t began = milliseconds();
+    const int64_t began = hkr_milliseconds();
     hkr_source source;
     if (f->count == HKR_FLEET_MOST) return;
     if (is_silent(f, what, began)) {
@@ -74,14 +66,15 @@ static void ask(hkr_fleet *f, const char *what)
         return;
     }
     hkr_report *r = hkr_source_find(&source, what, f->error) ? hkr_source_load(&source, f->error) : NULL;
-    if (!r && milliseconds() - began >= HKR_SOURCE_SECONDS * 1000 - 100) note_silent(f, what, milliseconds());
+    if (!r && hkr_milliseconds() - began >= HKR_SOURCE_SECONDS * 1000 - 100)
+        note_silent(f, what, hkr_milliseconds());
     hkr_report **more =
         r && !has_process(f, r) ? realloc(f->reports, (f->count + 1) * sizeof(hkr_report *)) : NULL;
     if (!more) {
         hkr_free(r);
         return;
     }
-    r->path = what; /* the source's own ends with this call */
+    r->path = ""; /* the source's own ends with this call */
     f->reports = more;
     more[f->count++] = r;
 }
@@ -94,10 +87,7 @@ static void ask_all(hkr_fleet *f)
     *strrchr(folder, '/') = '\0';
     DIR *all = opendir(folder);
     for (const struct dirent *one; all && (one = readdir(all));)
-        if (one->d_name[strspn(one->d_name, "0123456789")] == '\0') {
-            ask(f, one->d_name);
-            if (f->count > 0) f->reports[f->count - 1]->path = "";
-        }
+        if (one->d_name[strspn(one->d_name, "0123456789")] == '\0') ask(f, one->d_name);
     if (all) closedir(all);
     if (f->count == 0 && !*f->error)
         hkr_fail(f->error, "no process of this user listens: start one with HAKMEM=live=on, --hak-live=on or "
@@ -106,14 +96,24 @@ static void ask_all(hkr_fleet *f)
 
 void hkr_fleet_load(hkr_fleet *f)
 {
-    const int64_t now = milliseconds();
+    const int64_t now = hkr_milliseconds();
     if (f->loaded && now >= f->loaded && now - f->loaded < HKR_FLEET_FRESH) return;
     drop(f);
     f->error[0] = '\0';
     for (size_t i = 0; i < f->named_count; i++)
         ask(f, f->named[i]);
     if (f->named_count == 0) ask_all(f);
-    f->loaded = milliseconds();
+    f->loaded = hkr_milliseconds();
+}
+
+bool hkr_fleet_begin(hkr_fleet *f, char *const *named, size_t count)
+{
+    *f = (hkr_fleet){.named = named, .named_count = count};
+    hkr_fleet_load(f);
+    if (count == 0 || f->count > 0) return true;
+    fprintf(stderr, "hakmem: %s\n", f->error);
+    hkr_fleet_end(f);
+    return false;
 }
 
 void hkr_fleet_end(hkr_fleet *f)

@@ -24,6 +24,9 @@ enum {
     HKR_FLEET_MOST = 1024,    /* processes; further ones are left out */
 };
 
+/* named: as above. Asks for the first time. false = none of those that were named gave a report, which was said;
+ * where none was named, processes may come later. */
+bool hkr_fleet_begin(hkr_fleet *fleet, char *const *named, size_t count);
 /* Brings the reports up to date. Where there is none of a process, `error` says why, the last one if there are
  * several. Two of one process are one. A process that does not answer is waited for once in a minute. */
 void hkr_fleet_load(hkr_fleet *fleet);

@@ -98,9 +98,11 @@ static bool is_live(const char *name)
     return strcmp(name, "attach") == 0 || strcmp(name, "top") == 0;
 }
 
-static bool is_server(const char *name)
+/* Commands that are not of the table, because they do not write reports in another form. */
+static bool is_other(const char *name)
 {
-    return strcmp(name, "serve") == 0 || strcmp(name, "push") == 0;
+    return is_live(name) || strcmp(name, "serve") == 0 || strcmp(name, "push") == 0 ||
+           strcmp(name, "policy") == 0;
 }
 
 static const struct command *find(const char *name)
@@ -145,9 +147,7 @@ static int wrong_option(int argc, char **argv, const char *at)
     char option[3] = {'-', (char)optopt, '\0'};
     const bool is_short =
         optopt != 0 && !strchr("obnilhV", optopt); /* else a long one with too much behind it */
-    if (argc > 1 && argv[1][0] != '-' && !is_live(argv[1]) && !is_server(argv[1]) && !find(argv[1]) &&
-        strcmp(argv[1], "policy") != 0)
-        return no_command(argv[1]);
+    if (argc > 1 && argv[1][0] != '-' && !is_other(argv[1]) && !find(argv[1])) return no_command(argv[1]);
     return wrong("no such option:", is_short ? option : at);
 }
 

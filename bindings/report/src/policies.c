@@ -5,15 +5,19 @@
 
 #include <string.h>
 
-/* NULL = a line said why. */
-static hak_policy *load(const char *file)
+hak_policy *hkr_load_policy(const char *file, const char *head)
 {
     char why[600], line[1200];
     hak_policy *policy = hkc_policy_load(file, why, sizeof why);
     if (policy) return policy;
     hkr_clean(line, sizeof line, why);
-    fprintf(stderr, "hakmem: policy: %s\n", line);
+    fprintf(stderr, "hakmem: %s%s\n", head, line);
     return NULL;
+}
+
+static hak_policy *load(const char *file)
+{
+    return hkr_load_policy(file, "policy: ");
 }
 
 static int check(char **files, size_t count, FILE *out)

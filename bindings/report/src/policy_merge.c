@@ -1,7 +1,7 @@
 /* hakmem policy merge: the mode that most evidence is for, medians of its numbers, and all that was undone. */
 #include "policies.h"
 
-#include "common/policy.h"
+#include "report.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,21 +37,19 @@ typedef struct merged {
 
 static int failed(const char *file, const char *why)
 {
-    fprintf(stderr, "hakmem: %.400s: %s\n", file, why);
+    char name[600];
+    hkr_clean(name, sizeof name, file);
+    fprintf(stderr, "hakmem: %.400s: %s\n", name, why);
     return 1;
 }
 
 static bool load(source *s, const char *file)
 {
-    char why[500];
     hak_undone undone[HAK_UNDONE_MOST];
     hak_tuning t = HAK_TUNING_INIT;
     s->file = file;
-    s->policy = hkc_policy_load(file, why, sizeof why);
-    if (!s->policy) {
-        fprintf(stderr, "hakmem: %s\n", why);
-        return false;
-    }
+    s->policy = hkr_load_policy(file, "");
+    if (!s->policy) return false;
     hak_policy_tuning(s->policy, &t);
     memcpy(s->numbers, &t, sizeof t);
     s->weight = 1;

@@ -112,13 +112,12 @@ static void run(pusher *p, double interval, const sigset_t *ends)
 int hkr_push(const char *url, double interval, char *const *named, size_t count)
 {
     sigset_t ends;
-    pusher p = {.fleet = {.named = named, .named_count = count}, .to = curl_easy_init()};
+    pusher p = {.to = curl_easy_init()};
     struct curl_slist *heads = curl_slist_append(NULL, "Content-Type: application/json");
     int status = 1;
     sigemptyset(&ends);
     sigaddset(&ends, SIGINT);
     sigaddset(&ends, SIGTERM);
-    hkr_fleet_load(&p.fleet);
     if (!p.to || !heads) {
         fputs("hakmem: out of memory\n", stderr);
     } else if (!set_url(&p, url)) {
@@ -126,16 +125,14 @@ int hkr_push(const char *url, double interval, char *const *named, size_t count)
         hkr_clean(text, sizeof text, url);
         fprintf(stderr, "hakmem: '%s' is no URL of a collector, such as http://localhost:4318\n", text);
         status = 2;
-    } else if (count > 0 && p.fleet.count == 0) {
-        fprintf(stderr, "hakmem: %s\n", p.fleet.error);
-    } else {
+    } else if (hkr_fleet_begin(&p.fleet, named, count)) {
         pthread_sigmask(SIG_BLOCK, &ends, NULL);
         prepare(&p, heads);
         run(&p, interval, &ends);
+        hkr_fleet_end(&p.fleet);
         status = 0;
     }
     curl_slist_free_all(heads);
     curl_easy_cleanup(p.to);
-    hkr_fleet_end(&p.fleet);
     return status;
 }

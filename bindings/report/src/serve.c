@@ -262,19 +262,13 @@ int hkr_serve(const char *place, char *const *named, size_t count, const hkr_opt
     char error[HKR_ERROR];
     sigset_t ends;
     int number;
-    server s = {.fleet = {.named = named, .named_count = count}, .options = *options};
+    server s = {.options = *options};
     sigemptyset(&ends);
     sigaddset(&ends, SIGINT);
     sigaddset(&ends, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &ends, NULL); /* the thread of the server inherits this */
     signal(SIGPIPE, SIG_IGN);
-    /* What cannot be had from the start ends the start. Processes may come later where none was named. */
-    hkr_fleet_load(&s.fleet);
-    if (count > 0 && s.fleet.count == 0) {
-        fprintf(stderr, "hakmem: %s\n", s.fleet.error);
-        hkr_fleet_end(&s.fleet);
-        return 1;
-    }
+    if (!hkr_fleet_begin(&s.fleet, named, count)) return 1;
     if (!hkr_listen(&s.listener, place, error)) {
         fprintf(stderr, "hakmem: %s\n", error);
         hkr_fleet_end(&s.fleet);

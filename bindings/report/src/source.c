@@ -75,7 +75,7 @@ static bool is_trusted(const hkr_source *s, int fd)
 
 /* ---- The answer ----------------------------------------------------------------------------------- */
 
-static int64_t milliseconds(void)
+int64_t hkr_milliseconds(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -90,7 +90,7 @@ typedef struct call {
 
 static int left(call *c)
 {
-    const int64_t all = HKR_SOURCE_SECONDS * 1000, now = milliseconds();
+    const int64_t all = HKR_SOURCE_SECONDS * 1000, now = hkr_milliseconds();
     if (c->end - now > all) c->end = now + all; /* the clock went back */
     return c->end > now ? (int)(c->end - now) : 0;
 }
@@ -169,7 +169,7 @@ static hkr_report *receive(call *c, const hkr_source *s, char *error)
 hkr_report *hkr_source_load(const hkr_source *s, char *error)
 {
     if (!s->is_socket) return hkr_load(s->path, error);
-    call c = {.fd = -1, .end = milliseconds() + HKR_SOURCE_SECONDS * 1000};
+    call c = {.fd = -1, .end = hkr_milliseconds() + HKR_SOURCE_SECONDS * 1000};
     hkr_report *r = dial(&c, s, error) ? receive(&c, s, error) : NULL;
     if (c.fd >= 0) close(c.fd);
     return r;

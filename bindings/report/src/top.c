@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Where the report has parts of the memory, the head has one line more. */
@@ -224,30 +223,23 @@ static void refresh(top *t)
     t->now = r;
 }
 
-static int64_t milliseconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static bool loop(top *t)
 {
     const int64_t interval = (int64_t)(t->view.interval * 1000);
-    int64_t next = milliseconds() + interval;
+    int64_t next = hkr_milliseconds() + interval;
     while (draw(t)) {
         struct pollfd key = {.fd = STDIN_FILENO, .events = POLLIN};
-        int64_t left = next - milliseconds();
-        if (left > interval) next = milliseconds() + (left = interval); /* the clock went back */
+        int64_t left = next - hkr_milliseconds();
+        if (left > interval) next = hkr_milliseconds() + (left = interval); /* the clock went back */
         if (poll(&key, 1, left > 0 ? (int)left : 0) > 0) {
             char keys[16] = "";
             if (read(STDIN_FILENO, keys, sizeof keys - 1) <= 0) return true;
             for (const char *at = keys; *at != '\0'; at += *at == '\033' ? arrow(t, at) : 1)
                 if (!press(t, *at)) return true;
         }
-        if (milliseconds() < next) continue;
+        if (hkr_milliseconds() < next) continue;
         if (!t->paused) refresh(t);
-        next = milliseconds() + interval;
+        next = hkr_milliseconds() + interval;
     }
     return false;
 }

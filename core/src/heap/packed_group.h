@@ -99,6 +99,13 @@ HK_INLINE void hk_bit_clear(uint64_t *bits, size_t i)
     hk_clear_bit(&bits[i / 64], i);
 }
 
+/* Marks a free block that begins at the offset, and is in no list. */
+HK_INLINE void hk_group_mark_free(hk_group g, size_t offset)
+{
+    hk_bit_set(hk_group_starts(g), offset >> 3);
+    hk_bit_set(hk_group_frees(g), offset >> 4);
+}
+
 /* Other threads may be asking about a block that they hold. */
 HK_RACY static inline bool hk_bit_is_set(const uint64_t *bits, size_t i)
 {
@@ -284,11 +291,10 @@ HK_INLINE size_t hk_packed_size_in(const hak_ctx *ctx, hk_group g, const void *p
 HK_INLINE void hk_packed_put_in(hak_ctx *ctx, hk_group g, char *p, unsigned sc, size_t size)
 {
     hk_bit_set(hk_group_frees(g), (size_t)(p - g.start) >> 4);
-    HK_ASSERT(size >= 16 && size % 8 == 0 && ctx->packed.live[sc] >= size / 16);
+    HK_ASSERT(size >= 16 && size % 8 == 0);
     hk_packed_link(ctx, hk_packed_list_of(sc, size), p);
     ctx->packed.freed += (uint32_t)size;
-    ctx->packed.live[sc] = (uint16_t)(ctx->packed.live[sc] - size / 16);
-    hk_count_out(ctx, size, 1);
+    hk_packed_count_out(ctx, sc, size);
 }
 
 #endif

@@ -75,13 +75,6 @@ HK_INLINE size_t free_from(hk_group g, size_t offset)
     return hk_group_is_start(g, at) ? at : at + 8;
 }
 
-/* Marks a free block that is in no list. */
-static void mark_free(hk_group g, size_t at)
-{
-    hk_bit_set(hk_group_starts(g), at >> 3);
-    hk_bit_set(hk_group_frees(g), at >> 4);
-}
-
 static hk_slab *record_of(const hak_ctx *ctx, hk_group g)
 {
     const hk_extent *e = hk_extent_of(ctx->space, g.start);
@@ -106,7 +99,7 @@ static void pages_go(hak_ctx *ctx, hk_group g, size_t from, size_t to)
     hk_units_leave_pages(ctx, record_of(ctx, g), from, to - from);
     hk_group_head(g)->gone |= pages_of(from, to);
     ctx->packed.gone = (uint16_t)(ctx->packed.gone + (to - from) / HK_PAGE);
-    mark_free(g, from);
+    hk_group_mark_free(g, from);
 }
 
 bool hk_packed_leave(hak_ctx *ctx, char *from, char *to)
@@ -125,7 +118,7 @@ static HK_COLD bool leave_pages(hak_ctx *ctx, hk_group g, size_t at, size_t to)
     if (from >= end) return false;
     pages_go(ctx, g, from, end);
     hk_uncharge(ctx, end - from);
-    if (end < to) mark_free(g, end);
+    if (end < to) hk_group_mark_free(g, end);
     add_free(ctx, tables_of(g), g.start + at, from - at);
     add_free(ctx, tables_of(g), g.start + end, to - end);
     return true;
@@ -227,7 +220,7 @@ static void group_open(hak_ctx *ctx, hk_group g, size_t lacks)
     size_t end = g.size - lacks;
     hk_group_head(g)->gone = pages_of(end, g.size);
     k->gone = (uint16_t)(k->gone + lacks / HK_PAGE);
-    if (lacks) mark_free(g, end);
+    if (lacks) hk_group_mark_free(g, end);
     region_set(ctx, g, g.start + first, g.start + end);
 }
 
@@ -313,7 +306,7 @@ static HK_COLD bool region_regain(hak_ctx *ctx, size_t size)
             }
             hk_group_head(g)->gone &= ~pages_of(from, to);
             ctx->packed.gone = (uint16_t)(ctx->packed.gone - n / HK_PAGE);
-            if (to < g.size && hk_group_is_gone(g, to)) mark_free(g, to);
+            if (to < g.size && hk_group_is_gone(g, to)) hk_group_mark_free(g, to);
             region_close(ctx);
             region_set(ctx, g, g.start + from, g.start + to);
             return true;

@@ -68,21 +68,8 @@ static void mark(hk_group g, size_t from, size_t to, place now)
     }
     size_t end = now.at + now.size;
     hk_bit_set(hk_group_starts(g), now.at >> 3);
-    if (from < now.at) {
-        hk_bit_set(hk_group_starts(g), from >> 3);
-        hk_bit_set(hk_group_frees(g), from >> 4);
-    }
-    if (end < to) {
-        hk_bit_set(hk_group_starts(g), end >> 3);
-        hk_bit_set(hk_group_frees(g), end >> 4);
-    }
-}
-
-static void count_out(hak_ctx *ctx, size_t size)
-{
-    unsigned sc = hk_class_of(size);
-    ctx->packed.live[sc] = (uint16_t)(ctx->packed.live[sc] - size / 16);
-    hk_count_out(ctx, size, 1);
+    if (from < now.at) hk_group_mark_free(g, from);
+    if (end < to) hk_group_mark_free(g, end);
 }
 
 void *hk_packed_grow(hak_ctx *ctx, void *p, size_t n)
@@ -102,7 +89,7 @@ void *hk_packed_grow(hak_ctx *ctx, void *p, size_t n)
     mark(g, from, to, now);
     char *q = memmove(g.start + now.at, p, size);
     if (ctx->labels.on) hk_packed_label_set(e, q, now.size, label);
-    count_out(ctx, size);
+    hk_packed_count_out(ctx, hk_class_of(size), size);
     hk_packed_count_in(ctx, hk_class_of(now.size), now.size);
     hk_packed_relist(ctx);
     return q;
@@ -114,10 +101,7 @@ static void move_pages(hak_ctx *ctx, char *p, size_t size, char *q, char *from, 
     hk_group g = hk_group_of(ctx, p);
     char *end = p + size;
     memcpy(q + (to - p), to, (size_t)(end - to));
-    if (to < end) {
-        hk_bit_set(hk_group_starts(g), (size_t)(to - g.start) >> 3);
-        hk_bit_set(hk_group_frees(g), (size_t)(to - g.start) >> 4);
-    }
+    if (to < end) hk_group_mark_free(g, (size_t)(to - g.start));
     for (char *at = to; at > from; at -= HK_PAGE) {
         memcpy(q + (at - HK_PAGE - p), at - HK_PAGE, HK_PAGE);
         hk_packed_leave(ctx, at - HK_PAGE, at);
@@ -148,7 +132,7 @@ void *hk_packed_move(hak_ctx *ctx, void *block, size_t n)
     move_pages(ctx, p, size, q, from, to);
     hk_packed_relist(ctx);
     hk_uncharge(ctx, HK_PAGE);
-    count_out(ctx, size);
+    hk_packed_count_out(ctx, hk_class_of(size), size);
     hk_count_in(ctx, (size_t)s->units << HK_UNIT_SHIFT, 1);
     return q;
 }

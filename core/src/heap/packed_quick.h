@@ -22,6 +22,14 @@ HK_INLINE void hk_packed_count_in(hak_ctx *ctx, unsigned sc, size_t size)
     hk_count_in(ctx, size, 1);
 }
 
+/* Takes a block of the class out of them again. */
+HK_INLINE void hk_packed_count_out(hak_ctx *ctx, unsigned sc, size_t size)
+{
+    HK_ASSERT(ctx->packed.live[sc] >= size / 16);
+    ctx->packed.live[sc] = (uint16_t)(ctx->packed.live[sc] - size / 16);
+    hk_count_out(ctx, size, 1);
+}
+
 /* Notes whether and how the context may cut blocks in line. Called when what is asked here changes. Only local
  * contexts ever may: threads that share one read the note without a lock, so that it is not written again. */
 HK_INLINE void hk_packed_quicken(hak_ctx *ctx)
