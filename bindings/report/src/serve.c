@@ -101,32 +101,42 @@ static void put_html(FILE *out, const char *text)
     }
 }
 
-/* The list of processes. */
+static void put_command(FILE *out, const hkr_report *r)
+{
+    char text[200];
+    const json_t *words = json_object_get(r->process, "command");
+    if (json_array_size(words) == 0) fputs("(not known)", out);
+    for (size_t i = 0; i < json_array_size(words) && i < WORDS; i++) {
+        const char *word = json_string_value(json_array_get(words, i));
+        hkr_clean(text, sizeof text, word ? word : "?");
+        if (i > 0) fputc(' ', out);
+        put_html(out, text);
+    }
+}
+
+/* The list of processes. Commands come last, so that long ones push no figure off a narrow screen. */
 static bool write_list(FILE *out, hkr_report *const *reports, size_t count, const hkr_options *options)
 {
     (void)options;
-    fputs("<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" "
-          "content=\"width=device-width\"><title>hakmem</title><style>body{font:16px system-ui,sans-serif;"
-          "margin:1rem}td,th{text-align:left;padding:.3rem 1rem .3rem 0;vertical-align:top}</style>"
-          "<h1>Processes</h1><table><tr><th>process<th>command<th>live<th>resident",
-          out);
+    fputs(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" "
+        "content=\"width=device-width\"><title>hakmem</title><style>body{font:16px system-ui,sans-serif;"
+        "margin:1rem}td,th{text-align:left;padding:.3rem .8rem .3rem 0;vertical-align:top;white-space:nowrap}"
+        "td:last-child{white-space:normal;overflow-wrap:anywhere}</style>"
+        "<h1>Processes</h1><table><tr><th>process<th>live<th>resident<th>command",
+        out);
     for (size_t i = 0; i < count; i++) {
         const hkr_report *r = reports[i];
         double live = 0;
-        char bytes[32], resident[32], command[200];
+        char bytes[32];
         for (size_t c = 0; c < r->context_count; c++)
             live += hkr_number(r->contexts[c].stats, "live_bytes");
-        const double process = hkr_number(r->process, "pid");
-        fprintf(out, "<tr><td><a href=\"/%.0f/\">%.0f</a><td>", process, process);
-        const json_t *words = json_object_get(r->process, "command");
-        for (size_t w = 0; w < json_array_size(words) && w < WORDS; w++) {
-            const char *word = json_string_value(json_array_get(words, w));
-            hkr_clean(command, sizeof command, word ? word : "?");
-            if (w > 0) fputc(' ', out);
-            put_html(out, command);
-        }
-        fprintf(out, "<td>%s<td>%s", hkr_bytes(bytes, live, false),
-                hkr_bytes(resident, hkr_number(r->memory, "resident_bytes"), false));
+        const double process = hkr_number(r->process, "pid"),
+                     resident = hkr_number(r->memory, "resident_bytes");
+        fprintf(out, "<tr><td><a href=\"/%.0f/\">%.0f</a><td>%s<td>", process, process,
+                hkr_bytes(bytes, live, false));
+        fprintf(out, "%s<td>", resident > 0 ? hkr_bytes(bytes, resident, false) : "?");
+        put_command(out, r);
     }
     fputs("</table><p><a href=\"/metrics\">metrics</a></html>\n", out);
     return !ferror(out);
