@@ -70,7 +70,10 @@ class Names(unittest.TestCase):
         return found
 
     def test_tests_that_wait_for_a_later_tier_have_a_reason(self):
-        self.assertGreater(len(self.reasons("later.txt")), 5)
+        later = self.reasons("later.txt")
+        self.assertGreater(len(later), 5)
+        # ctest takes them as one expression, and one with more groups than nine leaves out nothing, without an error.
+        self.assertLess(sum(pattern.groups for pattern in later), 10)
         reasons = self.reasons("long.txt")
         self.assertGreater(len(reasons), 2)
         for name, labels in labels_of_tests():

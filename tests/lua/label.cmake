@@ -4,7 +4,7 @@ if(NOT TARGET test_catch)
     return()
 endif()
 
-foreach(name ${HAKMEM_LUA_RUNTIMES})
+foreach(name ${lua_tested})
     set(test test_lua_label_${name})
     add_executable(${test} label/kinds.cpp label/real.cpp label/crowd.c)
     target_include_directories(${test} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/bindings/lua/src

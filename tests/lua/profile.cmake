@@ -4,7 +4,7 @@ if(NOT TARGET test_catch)
     return()
 endif()
 
-foreach(name ${HAKMEM_LUA_RUNTIMES})
+foreach(name ${lua_tested})
     set(test test_lua_profile_${name})
     file(GLOB profile_sources CONFIGURE_DEPENDS profile/*.cpp)
     add_executable(${test} ${profile_sources})
