@@ -97,17 +97,20 @@ static void mix(size_t n, size_t rounds)
 
 /* The first pairs of a context with n blocks, and then of the next one: what a request or a small state does.
  * Each context lives for so many rounds, under this limit. */
-static void live(size_t n, size_t rounds, size_t life, size_t limit)
+static void live(size_t n, size_t rounds, size_t life, size_t limit, bool shared)
 {
     static void *p[SLOTS];
     hak_space *space = hak_space_new(NULL);
-    hak_ctx *c = NULL;
+    hak_ctx *whole = NULL, *c = NULL;
+    hak_options options = HAK_OPTIONS_INIT;
+    options.shared = shared;
     uint64_t r = 1;
     for (size_t round = 0; round < rounds; round++) {
         if (round % life == 0) {
-            hak_ctx_destroy(c);
-            c = hak_ctx_new(space, NULL);
-            hak_limit(c, 0, limit, NULL, NULL);
+            hak_ctx_destroy(whole);
+            whole = hak_ctx_new(space, shared ? &options : NULL);
+            hak_limit(whole, 0, limit, NULL, NULL);
+            c = hak_ctx_thread(whole);
             for (size_t i = 0; i < n; i++)
                 if (!(p[i] = hak_calloc(c, 1, 16 + i * 500 / n))) abort();
         }
@@ -118,24 +121,30 @@ static void live(size_t n, size_t rounds, size_t life, size_t limit)
             *s = hak_alloc(c, 16 + (((r >> 16) & 0xffff) * 500 >> 16));
         }
     }
-    hak_ctx_destroy(c);
+    hak_ctx_destroy(whole);
     hak_space_delete(space);
 }
 
 static void young(size_t n, size_t rounds)
 {
-    live(n, rounds, 3000 / BATCH, 0);
+    live(n, rounds, 3000 / BATCH, 0, false);
 }
 
 /* Until magazines are worth their memory. */
 static void first(size_t n, size_t rounds)
 {
-    live(n, rounds, 48 / BATCH, 0);
+    live(n, rounds, 48 / BATCH, 0, false);
+}
+
+/* The same in the heap of a thread. */
+static void young_shared(size_t n, size_t rounds)
+{
+    live(n, rounds, 3000 / BATCH, 0, true);
 }
 
 static void young_limited(size_t n, size_t rounds)
 {
-    live(n, rounds, 3000 / BATCH, 200 << 10);
+    live(n, rounds, 3000 / BATCH, 200 << 10, false);
 }
 
 /* Contexts of n blocks, none of which is freed. */
@@ -182,6 +191,8 @@ static const struct {
     {"resize-packed-small", resize, SMALL, PACKED},
     {"young-20", young, 20, SLABS},
     {"young-200", young, 200, SLABS},
+    {"young-shared-20", young_shared, 20, SLABS},
+    {"young-shared-200", young_shared, 200, SLABS},
     {"first-20", first, 20, SLABS},
     {"limited-20", young_limited, 20, SLABS},
     {"grow-1000", grow, 1000, SLABS},

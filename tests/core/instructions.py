@@ -55,6 +55,11 @@ FIGURES = {
     "free packed young 20": ("hak_free", "young-20", BATCH),
     "alloc packed young 200": ("hak_alloc", "young-200", BATCH),
     "free packed young 200": ("hak_free", "young-200", BATCH),
+    # The same in the heap of a thread of a shared context.
+    "alloc packed shared 20": ("hak_alloc", "young-shared-20", BATCH),
+    "free packed shared 20": ("hak_free", "young-shared-20", BATCH),
+    "alloc packed shared 200": ("hak_alloc", "young-shared-200", BATCH),
+    "free packed shared 200": ("hak_free", "young-shared-200", BATCH),
     # Of the first 48 pairs, before magazines; of the first 3000 under a limit of 200 KiB, where there are none.
     "alloc packed first": ("hak_alloc", "first-20", BATCH),
     "free packed first": ("hak_free", "first-20", BATCH),

@@ -137,6 +137,38 @@ TEST_CASE("heaps: packed units of a thread go back with their last blocks")
     CHECK(ctx.errors.take() == "");
 }
 
+TEST_CASE("heaps: a thread keeps packed blocks that come and go at hand, and no others")
+{
+    // Of one class so many would have slabs.
+    enum { BLOCKS = 10, FREED = 60, PAIRS = 100 };
+    Shared ctx;
+    std::vector<void *> blocks;
+    const auto size = [](unsigned i) { return (size_t)(160 + 16 * (i % BLOCKS)); };
+    const auto at_hand = [&] { return hak_ctx_live_bytes(ctx) - stats_of(ctx).live_bytes; };
+    for (unsigned i = 0; i < BLOCKS + FREED; i++)
+        blocks.push_back(hak_alloc(ctx, size(i)));
+    for (unsigned i = 0; i < FREED; i++, blocks.pop_back())
+        hak_free(ctx, blocks.back());
+    CHECK(at_hand() == 0);
+    for (unsigned i = 0; i < PAIRS; i++) {
+        hak_free(ctx, blocks[i % BLOCKS]);
+        blocks[i % BLOCKS] = hak_alloc(ctx, size(i));
+    }
+    hak_free(ctx, blocks.back());
+    CHECK(at_hand() == size(BLOCKS - 1));
+    CHECK(hak_alloc(ctx, size(BLOCKS - 1)) == blocks.back());
+    // What another thread frees goes home to the lists: the magazine is this thread's.
+    run_thread([&] {
+        for (void *p : blocks)
+            hak_free(ctx, p);
+        hak_ctx_thread_done(ctx);
+    });
+    CHECK(stats_of(ctx).live_blocks == 0);
+    CHECK(at_hand() == 0);
+    require_empty(ctx);
+    CHECK(ctx.errors.take() == "");
+}
+
 TEST_CASE("heaps: a thread keeps larger blocks that come and go at hand")
 {
     enum { BLOCKS = 8, SIZE = 20000, ROUNDS = 5 };

@@ -179,6 +179,13 @@ struct State {
         fill(p, 64, (unsigned)(addr(p) >> 4));
         made[me].push_back(p);
     }
+
+    void free_made(int me)
+    {
+        void *p = made[me].back();
+        made[me].pop_back();
+        hak_free(ctx, p);
+    }
 };
 
 struct History {
@@ -213,6 +220,19 @@ void join_and_use(State &s)
 {
     hak_ctx_trim(s.ctx);
     s.make(0, 2 * PACKED);
+}
+
+// The first thread's heap has a magazine of packed blocks from now on.
+void keep_packed(State &s)
+{
+    scheduler->alone([&](int me) {
+        for (unsigned i = 0; !me && i < 70; i++) {
+            const size_t n = PACKED - 64 * (i % 2); // of one class so many would have slabs
+            hak_free(s.ctx, hak_alloc_cs(s.ctx, n, 1, 0));
+        }
+        for (unsigned i = 0; !me && i < 3; i++)
+            s.make(0, PACKED);
+    });
 }
 
 const History HISTORIES[] = {
@@ -377,6 +397,30 @@ const History HISTORIES[] = {
          }
      },
      2, PACKED, 0, [](State &s) { free_behind_first(s, 2); }, true},
+    {"packed blocks come and go at hand while the other trims",
+     [](State &s, int me) {
+         if (me) {
+             hak_ctx_trim(s.ctx);
+         } else {
+             s.free_made(0);
+             s.make(0, PACKED);
+             s.free_made(0);
+             s.free_made(0);
+         }
+     },
+     0, PACKED, 0, keep_packed, true},
+    {"packed blocks come home while their thread has others at hand",
+     [](State &s, int me) {
+         if (me) {
+             hak_free(s.ctx, s.block[0][0]);
+             hak_ctx_flush(s.ctx);
+         } else {
+             s.free_made(0);
+             s.make(0, PACKED);
+             s.make(0, PACKED);
+         }
+     },
+     1, PACKED, 0, keep_packed, true},
     {"both free what the other made",
      [](State &s, int me) {
          hak_free(s.ctx, s.block[1 - me][0]);

@@ -32,8 +32,11 @@ static HK_NOINLINE void *alloc_empty(hak_ctx *ctx, size_t n, hak_label label, ha
                                      const hk_bin *bin);
 /* n: the size that a sized free told, or HAK_NONE. kind: hk_kind_in_window(ctx, p). */
 static HK_NOINLINE void free_other(hak_ctx *ctx, void *p, size_t n, uint32_t kind);
-/* Of a block in this packed unit of the window. */
-static HK_NOINLINE void free_packed(hak_ctx *ctx, void *p, size_t n, size_t unit);
+/* Of a block in a packed unit of the window that does not just go into a magazine: of the class of this bin; too
+ * large for one look; any other, or no block at all. */
+static HK_NOINLINE void free_packed_class(hak_ctx *ctx, void *p, size_t n, const hk_bin *bin);
+static HK_NOINLINE void free_packed_wide(hak_ctx *ctx, void *p, size_t n);
+static HK_NOINLINE void free_packed_apart(hak_ctx *ctx, void *p, size_t n);
 
 /* Of a shared context: makes the heap of this thread and allocates there. */
 static HK_NOINLINE void *alloc_in_new_heap(hak_ctx *shared, size_t n, hak_label label, hak_site site)
@@ -127,6 +130,21 @@ static HK_NOINLINE void free_past(hak_ctx *ctx, void *p, size_t n, hk_bin *bin)
     if (HK_UNLIKELY(kind >= HK_SMALL_CLASSES || ctx->checked)) free_past_checked(ctx, p, n, bin, kind);
     else if (HK_UNLIKELY(ctx->role)) hk_heap_overflow(ctx, bin, p);
     else hk_magazine_overflow(ctx, bin, p);
+}
+
+/* Frees a block in this packed unit of the window. A wrong pointer that passes is found when the magazine gives it
+ * back, as those of slabs are. A context that checks has no magazine with room. */
+HK_INLINE void free_packed(hak_ctx *ctx, void *p, size_t n, size_t unit)
+{
+    uint64_t behind;
+    if (HK_UNLIKELY(!hk_packed_marked(ctx, p, unit, &behind))) {
+        free_packed_apart(ctx, p, n);
+    } else if (HK_UNLIKELY(!behind)) {
+        free_packed_wide(ctx, p, n);
+    } else {
+        hk_bin *bin = hk_packed_bin_by(ctx, behind);
+        if (HK_UNLIKELY(!hk_packed_push_quick(bin, p))) free_packed_class(ctx, p, n, bin);
+    }
 }
 
 /* The context is not shared. */
@@ -472,11 +490,18 @@ static HK_NOINLINE void free_other(hak_ctx *ctx, void *p, size_t n, uint32_t kin
 static HK_NOINLINE void free_packed_apart(hak_ctx *ctx, void *p, size_t n)
 {
     if (ctx->checked) free_other(ctx, p, n, HK_KIND_PACKED);
-    else hk_free_packed_here(ctx, p);
+    else if (ctx->role) hk_free_packed_here(ctx, p);
+    else hk_packed_free(ctx, p);
 }
 
-static HK_NOINLINE void free_packed(hak_ctx *ctx, void *p, size_t n, size_t unit)
+static HK_NOINLINE void free_packed_class(hak_ctx *ctx, void *p, size_t n, const hk_bin *bin)
 {
-    if (HK_LIKELY(!ctx->role && !ctx->checked)) hk_packed_free_quick(ctx, p, unit);
+    if (HK_LIKELY(!(ctx->role | ctx->checked))) hk_packed_free_class(ctx, p, bin);
+    else free_packed_apart(ctx, p, n);
+}
+
+static HK_NOINLINE void free_packed_wide(hak_ctx *ctx, void *p, size_t n)
+{
+    if (HK_LIKELY(!(ctx->role | ctx->checked))) hk_packed_free_wide(ctx, p);
     else free_packed_apart(ctx, p, n);
 }

@@ -34,10 +34,9 @@ static bool stays(const hak_ctx *ctx, const void *p, size_t size, size_t n)
     return size - n <= room || size - hk_classes[hk_class_of(n)].size <= room;
 }
 
-/* Most calls find a block of a slab that has room. */
-HK_INLINE bool stays_in_slab(const hak_ctx *ctx, const void *p, size_t n)
+/* Most calls find a block of a slab that has room. kind: hk_kind_in_window(ctx, p). */
+HK_INLINE bool stays_in_slab(const hak_ctx *ctx, uint32_t kind, const void *p, size_t n)
 {
-    uint32_t kind = hk_kind_in_window(ctx, p);
     if (kind >= HK_SMALL_CLASSES || ctx->checked & HK_CHECKED) return false;
     const hk_class *c = &hk_classes[kind];
     return n <= c->size && n >= c->least && aligned_for(p, n);
@@ -47,11 +46,11 @@ static HK_NOINLINE void *move_by_shared(hak_ctx *shared, void *p, size_t old, si
                                         hak_site site);
 
 /* A block of a young heap, whose label stays, and that one look tells to be large enough. */
-HK_INLINE bool stays_young(const hak_ctx *ctx, const void *p, size_t n, int label)
+HK_INLINE bool stays_young(const hak_ctx *ctx, uint32_t kind, const void *p, size_t n)
 {
     size_t unit = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT;
-    return n <= HK_MARKS * 8 && hk_kind_in_window(ctx, p) == HK_KIND_PACKED && !ctx->role && !ctx->checked &&
-           label == HK_KEEP_LABEL && aligned_for(p, n) && hk_packed_stays(ctx, p, unit, n);
+    return n <= HK_MARKS * 8 && kind == HK_KIND_PACKED && !ctx->checked && aligned_for(p, n) &&
+           hk_packed_stays(ctx, p, unit, n);
 }
 
 /* Packed blocks are of any multiple of 8 bytes, whatever class was asked for. */
@@ -310,13 +309,13 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
 }
 
 /* Most small blocks that move find another one at hand. */
-static HK_NOINLINE void *move_small(hak_ctx *ctx, void *p, size_t old, size_t n, int label, hak_site site)
+static HK_NOINLINE void *move(hak_ctx *ctx, void *p, size_t old, size_t n, int label, hak_site site)
 {
     /* With max_align sizes round up to 16, and the rounded size may fit the class. A drawn block has what was
      * asked for. */
     if (HK_UNLIKELY(ctx->max_align) && n <= 1024 && !(ctx->checked & (HK_CHECKED | HK_GUARDED))) {
         n = hk_align_up(n ? n : 1, 16);
-        if (stays_in_slab(ctx, p, n)) return hk_stay(ctx, p, label);
+        if (stays_in_slab(ctx, hk_kind_in_window(ctx, p), p, n)) return hk_stay(ctx, p, label);
     }
     uint32_t kind = hk_kind_in_window(ctx, p);
     if (HK_LIKELY(kind < HK_SMALL_CLASSES)) {
@@ -330,19 +329,14 @@ static HK_NOINLINE void *move_small(hak_ctx *ctx, void *p, size_t old, size_t n,
     return reallocate(ctx, p, old, n, label, site);
 }
 
-/* The call comes last: no stack is needed for a block of a young heap. */
-static HK_NOINLINE void *move(hak_ctx *ctx, void *p, size_t old, size_t n, int label, hak_site site)
-{
-    return stays_young(ctx, p, n, label) ? p : move_small(ctx, p, old, n, label, site);
-}
-
 /* Goes on with the calling thread's heap. If it cannot have one, a block that fits stays. */
 static HK_NOINLINE void *move_by_shared(hak_ctx *shared, void *p, size_t old, size_t n, int label,
                                         hak_site site)
 {
     hak_ctx *heap = hk_heap_here(shared);
     if (HK_LIKELY(heap))
-        return stays_in_slab(heap, p, n) ? hk_stay(heap, p, label) : move_small(heap, p, old, n, label, site);
+        return stays_in_slab(heap, hk_kind_in_window(heap, p), p, n) ? hk_stay(heap, p, label)
+                                                                     : move(heap, p, old, n, label, site);
     size_t size = hak_usable_size(shared, p);
     if (p) hk_trace_note(shared, HAK_TRACE_REALLOC, p, n, 0, site);
     if (p && size == 0) hk_misuse(shared, p);
@@ -354,7 +348,7 @@ static HK_NOINLINE void *move_by_shared(hak_ctx *shared, void *p, size_t old, si
 
 void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site)
 {
-    if (HK_LIKELY(stays_in_slab(ctx, p, n))) {
+    if (HK_LIKELY(stays_in_slab(ctx, hk_kind_in_window(ctx, p), p, n))) {
         if (ctx->labels.on) hk_relabel(ctx, p, label);
         return p;
     }
@@ -363,21 +357,29 @@ void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site 
 
 void *hak_realloc(hak_ctx *ctx, void *p, size_t n)
 {
-    if (HK_LIKELY(stays_in_slab(ctx, p, n))) return p;
+    uint32_t kind = hk_kind_in_window(ctx, p);
+    if (HK_LIKELY(stays_in_slab(ctx, kind, p, n) || stays_young(ctx, kind, p, n))) return p;
     return move(ctx, p, HAK_NONE, n, HK_KEEP_LABEL, 0);
 }
 
 void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label, hak_site site)
 {
-    if (HK_LIKELY(stays_in_slab(ctx, p, n))) {
+    if (HK_LIKELY(stays_in_slab(ctx, hk_kind_in_window(ctx, p), p, n))) {
         if (ctx->labels.on) hk_relabel(ctx, p, label);
         return p;
     }
     return move(ctx, p, old, n, label, site);
 }
 
+/* No stack is needed for a block of a young heap. */
+static HK_NOINLINE void *move_sized(hak_ctx *ctx, void *p, size_t old, size_t n)
+{
+    if (stays_young(ctx, hk_kind_in_window(ctx, p), p, n)) return p;
+    return move(ctx, p, old, n, HK_KEEP_LABEL, 0);
+}
+
 void *hak_realloc_sized(hak_ctx *ctx, void *p, size_t old, size_t n)
 {
-    if (HK_LIKELY(stays_in_slab(ctx, p, n))) return p;
-    return move(ctx, p, old, n, HK_KEEP_LABEL, 0);
+    if (HK_LIKELY(stays_in_slab(ctx, hk_kind_in_window(ctx, p), p, n))) return p;
+    return move_sized(ctx, p, old, n);
 }

@@ -151,10 +151,8 @@ static void flush_waiting(hak_ctx *ctx, uint64_t now_ns)
     if (since && !flush_left(ctx)) {
         if (ctx->role == HK_HEAP) hk_heap_sift(ctx);
         hk_magazines_flush_from(ctx, HK_KIB_CLASSES);
-        if (ctx->role == HK_LOCAL) {
-            hk_magazines_flush_packed(ctx);
-            hk_packed_trim_freed(ctx);
-        }
+        hk_magazines_flush_packed(ctx);
+        if (ctx->role == HK_LOCAL) hk_packed_trim_freed(ctx);
     }
     ctx->magazines.flush_ns = now_ns;
 }

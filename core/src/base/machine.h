@@ -79,17 +79,42 @@ HK_INLINE bool hk_test_and_set(uint64_t *w, uint64_t bit)
 #endif
 }
 
-/* Shifts the lowest bit out and returns it. */
-HK_INLINE bool hk_shift_out(uint64_t *w)
+/* Shifts the lowest n bits out, 1 to 63, and returns the last of them. */
+HK_INLINE bool hk_shift_out(uint64_t *w, size_t n)
 {
-    bool was;
+    bool last;
 #if defined(__x86_64__)
-    __asm__("shrq %0" : "+r"(*w), "=@ccc"(was));
+    __asm__("shrq %b2, %0" : "+r"(*w), "=@ccc"(last) : "c"(n));
 #else
-    was = *w & 1;
+    *w >>= n - 1;
+    last = *w & 1;
     *w >>= 1;
 #endif
-    return was;
+    return last;
+}
+
+/* Returns the number of the lowest bit of w, which is not 0. */
+HK_INLINE size_t hk_first_bit(uint64_t w)
+{
+#if defined(__x86_64__)
+    size_t i;
+    __asm__("rep; bsfq %1, %0" : "=r"(i) : "r"(w) : "cc");
+    return i;
+#else
+    return (size_t)__builtin_ctzll(w);
+#endif
+}
+
+/* Adds 1 and returns the highest bit. */
+HK_INLINE bool hk_count_high(uint16_t *n)
+{
+#if defined(__x86_64__)
+    bool high;
+    __asm__("addw $1, %0" : "+m"(*n), "=@ccs"(high));
+    return high;
+#else
+    return ++*n >> 15;
+#endif
 }
 
 HK_INLINE void hk_clear_bit(uint64_t *w, uint64_t bit)

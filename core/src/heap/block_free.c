@@ -52,7 +52,7 @@ bool hk_block_put_back(hak_ctx *ctx, void *p)
     if (HK_LIKELY(kind < HK_SMALL_CLASSES)) hk_slab_free(ctx, e, kind, p);
     else if (kind < HK_BINS) hk_run_give(ctx, p);
     else if (hk_owner(ctx, p) != ctx) return false;
-    else if (kind == HK_KIND_PACKED) hk_packed_free(ctx, p);
+    else if (kind == HK_KIND_PACKED) hk_packed_put_back(ctx, p);
     else free_big(ctx, p);
     return true;
 }

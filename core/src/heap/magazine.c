@@ -6,6 +6,7 @@
 
 enum {
     CLOSED_MOST = 15, /* log2 of slow frees */
+    CLOSED_LONGEST = INT16_MAX - 1, /* see hk_packed_push_quick() */
     SWEPT_MOST = 4096 /* bytes of a magazine that a sweep doubles: refills take all of it */
 };
 
@@ -161,7 +162,7 @@ static HK_NOINLINE void overflow(hak_ctx *ctx, hk_bin *bin, void *p)
         hk_magazine_flush(ctx, bin, n);
         if (bin->cap * hk_kind_size(bin->kind) <= SWEPT_MOST)
             deepen(ctx, bin, ctx->magazines.cap * 2u, hk_get(&ctx->live_bytes));
-        bin->closed = (uint16_t)(1u << bin->backoff);
+        bin->closed = (uint16_t)hk_min(1u << bin->backoff, CLOSED_LONGEST);
         if (bin->backoff < CLOSED_MOST) bin->backoff++;
         bin->hi = bin->slots;
         hk_slab_put_found(ctx, ctx->extent, bin->kind, p);

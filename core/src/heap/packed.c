@@ -131,6 +131,8 @@ static void *count_new(hak_ctx *ctx, void *p)
     if (HK_LIKELY(ctx->role != HK_HEAP) || !p) return p;
     hk_packed *k = &ctx->packed;
     if (++k->blocks > k->blocks_most) k->blocks_most = k->blocks;
+    /* Where blocks only go, magazines would hold the units. */
+    if (k->freed && k->listed < HK_PACKED_PAID) k->listed++;
     return p;
 }
 
@@ -319,13 +321,21 @@ static bool may_leave_hot(hak_ctx *ctx)
     return hk_get(&ctx->live_bytes) - bytes >= UNITS * HK_UNIT;
 }
 
+/* Whether a heap of a shared context may keep blocks of the class at hand. Its wide classes are seldom asked for the
+ * others, and labels, which any thread switches on, shut magazines that cannot write them. */
+HK_INLINE bool heap_keeps(const hak_ctx *ctx, unsigned sc)
+{
+    return sc >= HK_KIB_CLASSES || (sc >= HK_HALVES_CLASS && hk_class_in(ctx, hk_classes[sc].size) == sc);
+}
+
 /* Puts a freed block into the magazine of its class. A class whose blocks come and go all the time leaves for
  * slabs. */
 static bool keep(hak_ctx *ctx, unsigned sc, char *p)
 {
     hk_bin *bin = hk_bin_of(ctx, sc);
     if (HK_UNLIKELY(!hk_packed_keeps(ctx, sc))) {
-        if (!may_keep(ctx, sc) || bin->slots || !hk_magazine_open_packed(ctx, sc)) return false;
+        if (!may_keep(ctx, sc) || bin->slots || (ctx->role && !heap_keeps(ctx, sc))) return false;
+        if (!hk_magazine_open_packed(ctx, sc)) return false;
         bin = hk_bin_of(ctx, sc);
     }
     if (HK_UNLIKELY(bin->closed < HK_KEPT_FIRST)) {
@@ -354,8 +364,7 @@ static HK_NOINLINE void free_past(hak_ctx *ctx, char *p, unsigned sc, size_t siz
         hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
         return;
     }
-    if (!ctx->role && !(ctx->checked & HK_CHECKED) && is_regular(ctx, sc, p, size) && keep(ctx, sc, p))
-        return;
+    if (!(ctx->checked & HK_CHECKED) && is_regular(ctx, sc, p, size) && keep(ctx, sc, p)) return;
     warm_up(ctx, sc, FREED);
     put(ctx, g, p, sc, size);
 }
@@ -363,9 +372,9 @@ static HK_NOINLINE void free_past(hak_ctx *ctx, char *p, unsigned sc, size_t siz
 /* Frees a block of the window that one look sees the end of. false = it does not, or no start is marked. */
 static bool free_seen(hak_ctx *ctx, void *p)
 {
-    uint64_t marks = hk_packed_marks(ctx, p, ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT);
-    if (!hk_packed_marked(&marks, p) || !marks) return false;
-    unsigned sc = hk_packed_class_by(marks);
+    uint64_t behind;
+    if (!hk_packed_marked(ctx, p, ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT, &behind) || !behind) return false;
+    unsigned sc = hk_packed_class_by(behind);
     free_past(ctx, p, sc, hk_classes[sc].size);
     return true;
 }
@@ -383,11 +392,24 @@ void hk_packed_free(hak_ctx *ctx, void *p)
     free_past(ctx, p, hk_class_of(size), size);
 }
 
+void hk_packed_put_back(hak_ctx *ctx, void *p)
+{
+    hk_group g = hk_group_of(ctx, p);
+    size_t size = hk_packed_size_in(ctx, g, p);
+    if (HK_UNLIKELY(size == 0)) {
+        hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
+        return;
+    }
+    unsigned sc = hk_class_of(size);
+    warm_up(ctx, sc, FREED);
+    put(ctx, g, p, sc, size);
+}
+
 /* Before magazines are worth their memory, and under a small limit, frees come here. No call, and no stack.
  */
 static HK_NOINLINE void free_to_list(hak_ctx *ctx, char *p, unsigned sc)
 {
-    hk_group g = hk_group_of(ctx, p);
+    hk_group g = hk_group_in_window(ctx, p);
     if (HK_UNLIKELY(hk_group_is_free(g, (size_t)(p - g.start)) || hk_packed_is_region(ctx, p))) {
         hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
         return;

@@ -86,26 +86,15 @@ bool hk_packed_has_rest(const hak_ctx *ctx);
 /* For a class that has slabs, if what is left of a limit is less than one slab more for each such class. NULL
  * = it is more, or no packed memory. */
 void *hk_packed_beside_slabs(hak_ctx *ctx, unsigned sc, size_t n, hak_label label);
-/* Frees p into the magazine of its class if that has one, else to the lists. */
+/* Frees p into the magazine of its class if that has one, else to the lists. Of a heap its own thread calls this,
+ * under the lock. */
 void hk_packed_free(hak_ctx *ctx, void *p);
+/* Frees p to the lists. Of a heap any thread that has the lock calls this. */
+void hk_packed_put_back(hak_ctx *ctx, void *p);
 /* The same for a block in the window of a local context that nobody watches, where a start is marked: of the
  * class of this bin, or too large for one look. */
 void hk_packed_free_class(hak_ctx *ctx, void *p, const hk_bin *bin);
 void hk_packed_free_wide(hak_ctx *ctx, void *p);
-/* The same for a block in this unit. A wrong pointer that passes is found when the magazine gives it back, as
- * those of slabs are. */
-HK_INLINE void hk_packed_free_quick(hak_ctx *ctx, void *p, size_t unit)
-{
-    uint64_t marks = hk_packed_marks(ctx, p, unit);
-    if (HK_UNLIKELY(!hk_packed_marked(&marks, p))) {
-        hk_packed_free(ctx, p);
-    } else if (HK_UNLIKELY(!marks)) {
-        hk_packed_free_wide(ctx, p);
-    } else {
-        hk_bin *bin = hk_packed_bin_by(ctx, marks);
-        if (HK_UNLIKELY(!hk_packed_push_quick(bin, p))) hk_packed_free_class(ctx, p, bin);
-    }
-}
 /* Whether a block, live or free, starts at p. */
 bool hk_packed_start(const hak_ctx *ctx, const void *p);
 /* Usable size; 0 = not the start of a live block. */

@@ -39,6 +39,13 @@ static inline hk_group hk_group_of(const hak_ctx *ctx, const void *p)
     return hk_group_in(e, ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT);
 }
 
+/* Returns the same for a packed block of the window, and calls nothing. */
+HK_INLINE hk_group hk_group_in_window(const hak_ctx *ctx, const void *p)
+{
+    if ((uintptr_t)p - (uintptr_t)ctx < HK_UNIT) return hk_group_own(ctx);
+    return hk_group_in(ctx->extent, ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT);
+}
+
 /* Where blocks are. */
 HK_INLINE size_t hk_group_first(hk_group g)
 {

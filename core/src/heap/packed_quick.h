@@ -45,28 +45,32 @@ enum { HK_MARKS = 64 }; /* starts that one look sees, less up to 7 of them befor
 /* Returns where the byte with the mark of p is, which lies in this unit of the window. */
 HK_INLINE const char *hk_packed_marks_at(const hak_ctx *ctx, const void *p, size_t unit)
 {
-    return (const char *)(hk_extent_slab(ctx->extent, unit)->starts + ((uintptr_t)p >> 6));
+    return (const char *)(hk_slab_by_map(ctx->map, unit)->starts + ((uintptr_t)p >> 6));
 }
 
-/* Returns the marks from that of p on, which is the lowest bit. The table ends with a word of ones. */
-HK_INLINE uint64_t hk_packed_marks(const hak_ctx *ctx, const void *p, size_t unit)
+/* Returns the marks from the byte of p's mark on. The table ends with a word of ones. Other threads may be changing
+ * other bits. */
+HK_RACY HK_INLINE uint64_t hk_packed_marks(const hak_ctx *ctx, const void *p, size_t unit)
 {
     uint64_t marks;
     memcpy(&marks, hk_packed_marks_at(ctx, p, unit), sizeof marks);
-    return marks >> ((uintptr_t)p >> 3 & 7);
+    return marks;
 }
 
-/* Whether a block, a free one perhaps, or the region starts at p. Shifts its mark out. */
-HK_INLINE bool hk_packed_marked(uint64_t *marks, const void *p)
+/* Whether a block, a free one perhaps, or the region starts at p, in this unit of the window. Stores the marks behind
+ * its own; none of the next 57 to 64 may be set. */
+HK_INLINE bool hk_packed_marked(const hak_ctx *ctx, const void *p, size_t unit, uint64_t *behind)
 {
-    return HK_LIKELY((uintptr_t)p % 8 == 0) && HK_LIKELY(hk_shift_out(marks));
+    if (HK_UNLIKELY((uintptr_t)p % 8)) return false;
+    *behind = hk_packed_marks(ctx, p, unit);
+    return HK_LIKELY(hk_shift_out(behind, ((uintptr_t)p >> 3 & 7) + 1));
 }
 
 /* Returns the class of a block by the marks behind its own: it has eight times as many bytes as there are
  * bits to the next one. */
 HK_INLINE unsigned hk_packed_class_by(uint64_t behind)
 {
-    return (unsigned)__builtin_ctzll(behind);
+    return (unsigned)hk_first_bit(behind);
 }
 
 /* Returns the bin of the class of a block by the marks behind its own. */
@@ -76,12 +80,21 @@ HK_INLINE hk_bin *hk_packed_bin_by(const hak_ctx *ctx, uint64_t behind)
     return (hk_bin *)(void *)((char *)ctx->bins + hk_shift_left(sc, HK_BIN_SHIFT));
 }
 
-/* Pushes p on the magazine of packed blocks that the bin of its class may have. */
+/* Pushes p on the magazine of packed blocks that the bin of its class may have, and counts the free in bin->closed,
+ * which has its highest bit set there, and nowhere else. The bins of a context without magazines are constant:
+ * these are full. */
 HK_INLINE bool hk_packed_push_quick(hk_bin *bin, void *p)
 {
-    if (HK_UNLIKELY(bin->closed < HK_KEPT_FIRST || bin->top == bin->hi)) return false;
-    bin->closed++;
-    *bin->top++ = p;
+    void **top = bin->top;
+    if (HK_UNLIKELY(top == bin->hi)) return false;
+    if (HK_UNLIKELY(!hk_count_high(&bin->closed))) {
+        bin->closed--;
+        return false;
+    }
+    *top = p;
+    /* The order matters to a child that is forked between the two stores: see shared/thread_heap.h. */
+    atomic_signal_fence(memory_order_release);
+    bin->top = top + 1;
     return true;
 }
 
@@ -89,9 +102,9 @@ HK_INLINE bool hk_packed_push_quick(hk_bin *bin, void *p)
  */
 HK_INLINE bool hk_packed_stays(const hak_ctx *ctx, const void *p, size_t unit, size_t n)
 {
-    uint64_t marks = hk_packed_marks(ctx, p, unit);
-    if (HK_UNLIKELY(!hk_packed_marked(&marks, p)) || HK_UNLIKELY(!marks)) return false;
-    const hk_class *c = &hk_classes[hk_packed_class_by(marks)];
+    uint64_t behind;
+    if (HK_UNLIKELY(!hk_packed_marked(ctx, p, unit, &behind)) || HK_UNLIKELY(!behind)) return false;
+    const hk_class *c = &hk_classes[hk_packed_class_by(behind)];
     return n <= c->size && n >= c->least;
 }
 

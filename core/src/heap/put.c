@@ -11,6 +11,7 @@ void hk_packed_put(hak_ctx *ctx, void *p)
         size_t size = hk_packed_size_in(ctx, g, p);
         if (size) {
             hk_packed_put_in(ctx, g, p, hk_class_of(size), size);
+            if (ctx->role == HK_HEAP) ctx->packed.blocks--;
             return;
         }
     }

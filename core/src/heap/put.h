@@ -11,7 +11,7 @@ HK_INLINE hk_slab *hk_run_slab(hk_extent *e, const void *p)
     return hk_extent_slab(e, ((uintptr_t)p - e->base) >> HK_UNIT_SHIFT);
 }
 
-/* Puts a live packed block of a local context into the lists of free blocks. */
+/* Puts a packed block that was in a magazine into the lists of free blocks. */
 void hk_packed_put(hak_ctx *ctx, void *p);
 /* Returns the units of the live run at p to the space. */
 void hk_run_put(hak_ctx *ctx, hk_extent *e, void *p);

@@ -42,7 +42,8 @@ static void hand_over(hak_ctx *from, hak_ctx *to, hk_slab *s)
 static bool move(hak_ctx *from, hak_ctx *to, hk_slab *s)
 {
     bool small = s->kind < HK_SMALL_CLASSES;
-    if (small && !hk_bin_of(to, s->kind)->slots && !hk_class_open(to, s->kind)) return false;
+    bool open = !small || (hk_bin_of(to, s->kind)->slots && !hk_packed_keeps(to, s->kind));
+    if (!open && !hk_class_open(to, s->kind)) return false;
     hand_over(from, to, s);
     if (small) hk_slab_take_over(to, s);
     return true;
@@ -107,7 +108,8 @@ unsigned hk_borrow_class(hak_ctx *heap, unsigned sc)
         !hk_class_has_free(heap, hk_bin_of(heap, sc)) && *borrowed < MOST && !(heap->checked & HK_CHECKED);
     for (unsigned c = sc + 1; borrows && c < HK_SMALL_CLASSES; c++) {
         if (hk_classes[c].size > size + HK_ROOM(size)) break;
-        if ((aligned && hk_classes[c].size % 16) || !hk_class_has_free(heap, hk_bin_of(heap, c))) continue;
+        if ((aligned && hk_classes[c].size % 16) || hk_packed_keeps(heap, c)) continue;
+        if (!hk_class_has_free(heap, hk_bin_of(heap, c))) continue;
         ++*borrowed;
         return c;
     }
@@ -139,9 +141,10 @@ void hk_heap_return(hak_ctx *heap, unsigned kind, void *p)
     push_stray(hk_owner(heap, p), p);
 }
 
-/* Sends the foreign blocks of a magazine home. */
+/* Sends the foreign blocks of a magazine home. Packed units stay where they are. */
 static void sift(hak_ctx *heap, hk_bin *bin)
 {
+    if (bin->kind < HK_SMALL_CLASSES && hk_packed_keeps(heap, bin->kind)) return;
     void **to = hk_bin_low(bin);
     for (void **at = to; at < bin->top; at++) {
         if (hk_kind_in_window(heap, *at) == bin->kind) *to++ = *at;

@@ -5,7 +5,7 @@
  * fall through to the slow paths, which find the calling thread's *heap*. A heap is a context of its own,
  * with the same code as a local one, and these rules:
  *
- *   magazines, remote caches   its thread only, without a lock
+ *   magazines, remote caches   its thread only, without a lock; also the marks of its live packed blocks, which stay
  *   everything else        under the heap's lock, which its thread takes on slow paths; other threads take it
  *                          to trim, to read sums, and to drain the queue of a thread that does not
  *   queue                  any thread pushes batches of blocks that it freed, lock-free; see remote.h

@@ -70,8 +70,10 @@ void hk_transfer_refill(hak_ctx *heap, unsigned sc)
 {
     hk_transfer *t = seen(heap);
     hk_bin *bin = hk_bin_of(heap, sc);
-    /* Without slots: batches of slabs that were taken over, of a class that this heap packs. */
+    /* Without slots, or with those of packed blocks: batches of slabs that were taken over, of a class that this heap
+     * packs. */
     if (!t || sc >= HK_TRANSFER_CLASSES || !bin->slots || bin->top != hk_bin_low(bin)) return;
+    if (HK_UNLIKELY(hk_packed_keeps(heap, sc))) return;
     hk_transfer_class *kept = &t->classes[sc];
     if (!kept->batches) {
         grow(kept);

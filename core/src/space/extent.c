@@ -37,7 +37,7 @@ hk_layout hk_lay_out(size_t units, size_t align, bool first, bool alone)
     end = hk_align_up(l.bits + units * (HK_UNIT_BITS / 8), HK_PAGE);
     l.head = end + hk_align_up(slab_bytes > 1024 ? slab_bytes - 1024 : 0, HK_PAGE) + 1024;
     l.slabs = l.head - sizeof(hk_slab);
-    l.map = l.head + 1024;
+    l.map = l.slabs + HK_RECORD_TO_MAP;
     end = hk_align_up(l.map + units * sizeof(uint32_t), 64);
     if (first && !alone) end = hk_align_up(end, hk_max(HK_PAGE, page_for(units, align)));
     l.more = end;

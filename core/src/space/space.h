@@ -186,9 +186,18 @@ HK_INLINE uint32_t hk_extent_entry(const hk_extent *e, const void *p)
     return hk_read(&e->map[((uintptr_t)p - e->base) >> HK_UNIT_SHIFT]);
 }
 
+/* Bytes from the record of an extent's first unit to its map. */
+enum { HK_RECORD_TO_MAP = 1024 + sizeof(hk_slab) };
+
 HK_INLINE hk_slab *hk_extent_slab(const hk_extent *e, size_t unit)
 {
     return e->slabs - unit;
+}
+
+/* Returns the same by the extent's map, which the fast paths have in a register. */
+HK_INLINE hk_slab *hk_slab_by_map(const uint32_t *map, size_t unit)
+{
+    return (hk_slab *)((uintptr_t)map - HK_RECORD_TO_MAP - unit * sizeof(hk_slab));
 }
 
 HK_INLINE hk_chunk *hk_extent_chunk(const hk_extent *e, size_t chunk)
