@@ -121,11 +121,12 @@ static size_t chain_of(const void *trace, unsigned nth, const uint32_t **places,
     size_t n = 0;
     memcpy(&instruction, map + entries, sizeof instruction);
     if (closures) memset(closures, 0, room * sizeof *closures);
-    places[n++] = (const uint32_t *)(uintptr_t)(instruction >> 8);
+    const uint32_t *place = (const uint32_t *)(uintptr_t)(instruction >> 8);
+    if (hkl_snap_operation(*place) <= OP_JFUNCV) places[n++] = place; /* else in a function in C */
     for (unsigned i = entries; i-- > 0 && n < room;) {
         if ((map[i] & FRAME) == 0 || map[i] >> SLOT_AT <= 1) continue;
         const uint32_t *caller = caller_of(trace, map, i);
-        if (closures && closures[n - 1] == 0) closures[n - 1] = function_of(trace, map, i);
+        if (closures && n > 0 && closures[n - 1] == 0) closures[n - 1] = function_of(trace, map, i);
         if (caller) places[n++] = caller;
     }
     return n;
@@ -189,21 +190,28 @@ static bool is_wanted(const uint32_t *at, uintptr_t target)
     return op == OP_CAT || calls || (op >= OP_TSETV && op <= OP_TSETR);
 }
 
+static uint32_t count_of(const uint32_t *first)
+{
+    return hkl_snap_word32((const char *)first - HKL_PROTO_BYTES, HKL_PROTO_COUNT);
+}
+
 static bool has_wanted(const uint32_t *first, uintptr_t target)
 {
-    const uint32_t count = hkl_snap_word32((const char *)first - HKL_PROTO_BYTES, HKL_PROTO_COUNT);
-    for (uint32_t i = 1; i < count; i++)
+    for (uint32_t i = 1; i < count_of(first); i++)
         if (is_wanted(first + i, target)) return true;
     return false;
 }
 
-static void go_in(way *w, const hkl_snap_callee *callee)
+/* A tail call leaves its caller no frame. */
+static void go_in(way *w, unsigned op, const hkl_snap_callee *callee)
 {
-    memmove(w->places + 1, w->places, w->depth * sizeof *w->places);
-    memmove(w->closures + 1, w->closures, w->depth * sizeof *w->closures);
+    if (op != OP_CALLMT && op != OP_CALLT) {
+        memmove(w->places + 1, w->places, w->depth * sizeof *w->places);
+        memmove(w->closures + 1, w->closures, w->depth * sizeof *w->closures);
+        w->depth++;
+    }
     w->places[0] = callee->first;
     w->closures[0] = callee->closure;
-    w->depth++;
 }
 
 static bool runs(const way *w, const uint32_t *first)
@@ -238,33 +246,34 @@ static bool enter(way *w, unsigned op, bool guess)
         if (callee.first && runs(w, callee.first)) return false;
     }
     if (!callee.first || !has_wanted(callee.first, w->target)) return false;
-    go_in(w, &callee);
+    go_in(w, op, &callee);
     return true;
 }
 
 /* To the instruction that ran next; false = that is not known. */
 static bool step(way *w)
 {
-    const uint32_t *at = w->places[0];
+    const uint32_t *at = w->places[0], *first = hkl_snap_first(at);
     uint32_t word = *at;
     unsigned op = hkl_snap_operation(word);
-    if (op <= OP_ISF) return false;
+    if (op <= OP_ISF || op == OP_CALLMT || op == OP_CALLT) return false;
     if (op >= OP_RETM && op <= OP_RET1) {
         if (w->depth < 2) return false;
         memmove(w->places, w->places + 1, --w->depth * sizeof *w->places);
         memmove(w->closures, w->closures + 1, w->depth * sizeof *w->closures);
-        w->places[0]++;
-        return true;
+        first = hkl_snap_first(w->places[0]++);
+        return w->places[0] < first + count_of(first);
     }
     if (op == OP_JFORL || op == OP_JITERL || op == OP_JLOOP) { /* a trace has its number in their place */
         const void *begins = hkl_snap_trace(w->global, (int32_t)(word >> 16));
         if (!begins) return false;
         word = hkl_snap_word32(begins, HKL_SNAP_BEGINS_WITH);
         op = hkl_snap_operation(word);
+        if (op >= OP_RETM && op <= OP_RET1) return false;
     }
     const bool jumps = op == OP_JMP || op == OP_UCLO || op == OP_ISNEXT || (op >= OP_FORL && op <= OP_JITERL);
     w->places[0] = at + 1 + (jumps ? distance(word) : 0);
-    return true;
+    return w->places[0] > first && w->places[0] < first + count_of(first);
 }
 
 /* Whether the trace is at its next snapshot. */
@@ -314,6 +323,7 @@ size_t hkl_snap_places(const void *global, const void *trace, uintptr_t pc, cons
     const unsigned nth = snapshot_before(trace, pc);
     w.depth = chain_of(trace, nth, w.places, w.closures, HKL_SNAP_DEPTH);
     w.next = nth + 1;
+    if (w.depth == 0) return 0;
     if (w.closures[w.depth - 1] == 0) w.closures[w.depth - 1] = hkl_snap_base_function(global);
     unsigned skip = 0;
     if (w.target != 0)

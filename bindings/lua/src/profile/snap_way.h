@@ -24,6 +24,7 @@ enum {
     OP_CALLM = 65,
     OP_CALL = 66,
     OP_CALLMT = 67,
+    OP_CALLT = 68,
     OP_ITERN = 70,
     OP_ISNEXT = 72,
     OP_RETM = 73,
