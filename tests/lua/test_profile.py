@@ -235,6 +235,33 @@ class Module(Case):
             ["200\t200\t0\t2000", "800\t8\tturn 8\ttrue\ttrue", "7\t8", "leak\ttrue\t0\tgrew by"],
         )
 
+    @unittest.skipUnless(CLOCK, "no clock of the test's own")
+    def test_windows_by_the_clock(self):
+        for mode in "exact", "lines":
+            for limit in "", "h.limit('100M')":
+                with self.subTest(mode, limit=limit):
+                    out = self.run_code(
+                        NO_JIT + SECONDS + """
+                        local h = require('hakmem')
+                        h.profile{ mode = '""" + mode + """', window = 60 }
+                        """ + limit + """
+                        keep = {}
+                        for minute = 1, 10 do
+                            seconds(minute * 60)
+                            for i = 1, 20000 do
+                                local t = { i, i, i, i }
+                                if i % 100 == 0 then keep[#keep + 1] = t end
+                            end
+                        end
+                        local r = h.profile.report()
+                        local found
+                        for _, v in ipairs(r.verdicts) do
+                            if v.stack.frames[1].line == 10 then found = v.kind end
+                        end
+                        print(#r.marks >= 9 and #r.marks <= 11, found)"""
+                    )
+                    self.assertEqual(out, "true\tleak")
+
     def test_windows_while_a_finalizer_begins_another_profile(self):
         out = self.run_code(
             NO_JIT + """

@@ -313,8 +313,35 @@ class Formats(Case):
             parts = list(fields(gzip.decompress(hakmem("pprof", file).stdout)))
             texts = [value for number, value in parts if number == 6]
             mappings = [dict(fields(value)) for number, value in parts if number == 3]
-            self.assertEqual([m[1] for m in mappings], [1, 2, 3])
+            self.assertEqual([m[1] for m in mappings], [1, 2, 3, 4])
             self.assertEqual(texts[mappings[0][5]], first)
+
+    def test_pprof_says_where_code_lies(self):
+        context = self.report["contexts"][0]
+        context["images"] = [{"path": "/lib/x.so", "build_id": "c0ffee"}, {"path": "/lib/y.so", "build_id": "abba"}]
+        context["frames"] += [
+            {"function": "f", "module": "/lib/x.so", "kind": "native", "image": 0, "address": 0x1234},
+            {"function": "g", "module": "/lib/y.so", "kind": "native", "image": 1, "address": 0x1234},
+            {"function": "h", "module": "/lib/y.so", "kind": "native", "image": 1, "address": 0x2000},
+            {"function": "far", "module": "/lib/z.so", "kind": "native", "image": 7, "address": 5},
+        ]
+        context["stacks"][0]["frames"] = [4, 5, 6, 7, 0]
+        parts = list(fields(gzip.decompress(hakmem("pprof", self.write("b.json", self.report)).stdout)))
+        texts = [value.decode() for number, value in parts if number == 6]
+        mappings = {m[1]: m for m in (dict(fields(value)) for number, value in parts if number == 3)}
+        locations = [dict(fields(value)) for number, value in parts if number == 4]
+        ranges = sorted((m[2], m[3]) for m in mappings.values())
+        self.assertTrue(all(a[0] < a[1] <= b[0] for a, b in zip(ranges, ranges[1:])))
+        names, places = {}, {}
+        for location in locations:
+            mapping = mappings[location[2]]
+            name = texts[mapping[5]]
+            names[name] = texts[mapping.get(6, 0)]
+            if 3 in location:
+                self.assertTrue(mapping[2] <= location[3] < mapping[3])
+                places.setdefault(name, []).append(location[3] - mapping[2])
+        self.assertEqual(names, {"/usr/lib/libc.so.6": "", "/lib/x.so": "c0ffee", "/lib/y.so": "abba", "/lib/z.so": "", "[lua]": ""})
+        self.assertEqual(places, {"/lib/x.so": [0x1234], "/lib/y.so": [0x1234, 0x2000]})
 
     def test_go_tool_pprof(self):
         pprof = built_pprof(self.folder)

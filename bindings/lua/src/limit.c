@@ -4,6 +4,7 @@
 #include "close.h"
 #include "hakmem/lua.h"
 #include "label.h"
+#include "profile/profile.h"
 #include "profile/trace.h"
 #include "state.h"
 
@@ -116,8 +117,10 @@ static void collect_if_idle(hkl_state *st, const hak_stats *s, int64_t grown)
 
 void hkl_check_pressure(hkl_state *st)
 {
+    const bool turns = hkl_profile_turns(st);
+    if (turns) hak_profile_turn(st->ctx);
     if (st->soft == 0) {
-        st->until_check = INT64_MAX;
+        st->until_check = turns ? HKL_PROFILE_TURN_BYTES : INT64_MAX;
         return;
     }
     hkl_events_back(st);
@@ -163,7 +166,7 @@ int hak_lua_limit(lua_State *L, size_t soft, size_t hard)
         st->restarts = given || LUA_VERSION_NUM == 501;
         st->closing = false;
         st->reserve_size = reserve_for(hard);
-        st->until_check = soft != 0 ? 0 : INT64_MAX;
+        st->until_check = 0; /* the first look says when to look again */
         hkl_install(st, L);
     }
     return 0;

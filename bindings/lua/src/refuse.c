@@ -25,7 +25,6 @@ static void flush_traces(lua_State *L, lua_Debug *ar)
     hkl_trace_forbid(L, false);
     luaJIT_setmode(L, 0, FLUSH_ENGINE);
     if (!st) return;
-    if (st->profile) hkl_traces_forget(&st->profile->traces);
     hkl_trace_events_on(L, st->events);
     st->events = 0;
 }
@@ -82,7 +81,6 @@ static void flush_now(hkl_state *st)
     hkl_trace_events_on(L, events);
     hkl_trace_forbid(L, true);
     st->forbids = true;
-    if (st->profile) hkl_traces_forget(&st->profile->traces);
 }
 
 /* Where a trace ends in the call of a function in C, the next trace may follow without an instruction that is

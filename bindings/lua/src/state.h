@@ -17,7 +17,7 @@ typedef struct hkl_state {
     hak_ctx *ctx;
     hkl_labels *labels;   /* NULL = never had any; stays, for the lua_Alloc of states beside */
     hkl_profile *profile; /* of malloc; NULL = there was none */
-    int64_t until_check;  /* bytes of growth until hkl_check_pressure; INT64_MAX without a limit */
+    int64_t until_check;  /* bytes of growth until hkl_check_pressure; INT64_MAX = nobody has to look */
     void *last;           /* the block that lua_close frees last; NULL = not known (yet), or freed */
     lua_Alloc old_alloc;  /* of an adopted state: owner of the blocks from before; else NULL */
     void *old_ud;

@@ -73,6 +73,40 @@ function varOfSample(n, mean) {
     return n * n * w * (w - 1);
 }
 
+/* Functions that hand on what others ask for, as bindings/report/src/wrapper.c finds them: a frame of machine code
+ * is one by its name, or where a quarter of the stacks end in it. */
+function wrappersOf(context) {
+    const frames = context.frames || [], native = frames.map((f) => f.kind === "native");
+    const stacks = (context.stacks || []).map((s) => s.frames).filter((s) => s.every((f) => native[f]));
+    const wrappers = new Set(), known = /alloc|strdup|strndup|memdup|operator new/i;
+    for (let round = 0, more = true; round < 4 && more; round++) {
+        const ends = new Map();
+        let all = 0;
+        more = false;
+        for (const s of stacks) {
+            const at = s.findIndex((f) => !wrappers.has(frames[f].function));
+            if (at < 0 || at + 1 >= s.length) continue;
+            const name = frames[s[at]].function, end = ends.get(name) || { stacks: 0, callers: new Set() };
+            ends.set(name, end);
+            end.callers.add(frames[s[at + 1]].function);
+            end.stacks++;
+            all++;
+        }
+        for (const [name, end] of ends) {
+            const many = end.callers.size >= 4 && all >= 16 && end.stacks * 4 >= all;
+            if (!many && !(end.callers.size >= 2 && known.test(name))) continue;
+            wrappers.add(name);
+            more = true;
+        }
+    }
+    return wrappers;
+}
+
+/* The frame that a stack stands for: the innermost line of an interpreter, else the innermost function that is no
+ * wrapper. */
+const siteOf = (numbers, of) => numbers.find((f) => !of.native[f] && of.files[f]) ?? numbers.find((f) => !of.native[f]) ??
+    numbers.find((f) => !of.wrappers[f]) ?? numbers[0];
+
 /* Rows of all contexts; stacks with the outermost frame first. Those of one key are the same stack, also of
  * another process. */
 function stacksOf(whole) {
@@ -80,12 +114,13 @@ function stacksOf(whole) {
     for (const [at, context] of whole.contexts.entries()) {
         const frames = context.frames || [], names = frames.map(frameText);
         const of = { names, native: frames.map((f) => f.kind === "native"), imports: frames.map(isImport),
-                     files: frames.map((f) => !!f.file) };
+                     files: frames.map((f) => !!f.file) }, wrappers = wrappersOf(context);
+        of.wrappers = frames.map((f) => f.kind === "native" && wrappers.has(f.function));
         const same = frames.map((f) => numberOf(JSON.stringify([f.function, f.file || "", f.line || 0, f.module || ""])));
         const histories = new Map((context.histories || []).map((h) => [h.stack, h]));
         const mean = sampled(context) ? context.profile.mean_bytes : 0;
         for (const s of context.stacks || []) {
-            const site = s.frames.find((f) => !of.native[f]) ?? s.frames[0];
+            const site = siteOf(s.frames, of);
             const label = s.label || "unlabelled";
             rows.push({
                 id: s.id, at, context: contexts[at], label, of, numbers: s.frames, history: histories.get(s.id), seen: null,
@@ -169,6 +204,6 @@ function hideFrames() {
         if (imports) seen = seen.filter((f) => !row.of.imports[f]);
         if (natives && seen.some((f) => !native[f])) seen = seen.filter((f) => !native[f]);
         row.seen = seen.map((f) => names[f]).reverse();
-        row.where = imports ? names[seen.find((f) => !native[f]) ?? seen[0]] ?? row.site : row.site;
+        row.where = imports ? names[siteOf(seen, row.of)] ?? row.site : row.site;
     }
 }

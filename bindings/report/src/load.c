@@ -98,7 +98,18 @@ static bool amount_of(const json_t *object, const char *key, double *out)
     return !value || (hkr_is_amount(value) && *out < 1e18);
 }
 
-static bool frames_of(hkr_report *r, hkr_context *c, const json_t *array)
+/* Where machine code is. What does not fit is not known. */
+static void find_address(hkr_frame *f, const json_t *from, const json_t *images)
+{
+    const json_t *number = json_object_get(from, "image");
+    const double image = json_number_value(number), address = json_number_value(json_object_get(from, "address"));
+    f->build_id = "";
+    if (!f->native || !json_is_number(number) || !(image >= 0 && image < (double)json_array_size(images))) return;
+    if (address >= 1 && address < (double)(UINT64_C(1) << 40)) f->address = (uint64_t)address;
+    f->build_id = hkr_text(json_array_get(images, (size_t)image), "build_id");
+}
+
+static bool frames_of(hkr_report *r, hkr_context *c, const json_t *array, const json_t *images)
 {
     c->frame_count = json_array_size(array);
     c->frames = room_for(r, c->frame_count, sizeof *c->frames);
@@ -113,6 +124,7 @@ static bool frames_of(hkr_report *r, hkr_context *c, const json_t *array)
         if (!amount_of(from, "line", &line)) return false;
         f->line = line >= 1 && line < 1e9 ? (int)line : 0;
         f->native = strcmp(hkr_text(from, "kind"), "native") == 0;
+        find_address(f, from, images);
     }
     return true;
 }
@@ -208,9 +220,11 @@ static const char *context_of(hkr_report *r, hkr_context *c, json_t *names, json
     if (!member(from, "holes", JSON_ARRAY, &c->holes)) return "holes";
     if (!member(from, "profile", JSON_OBJECT, &c->profile)) return "profile";
     if (!member(from, "verdicts", JSON_ARRAY, &c->verdicts)) return "verdicts";
-    if (!member(from, "frames", JSON_ARRAY, &frames) || !frames_of(r, c, frames)) return "frames";
+    if (!member(from, "frames", JSON_ARRAY, &frames) || !frames_of(r, c, frames, json_object_get(from, "images")))
+        return "frames";
     if (!member(from, "stacks", JSON_ARRAY, &stacks) || !stacks_of(r, c, stacks)) return "stacks";
     if (!places_of(c)) return "verdicts";
+    if (!hkr_find_wrappers(c)) return "stacks";
     return hkr_check_context(from, c, text, size) ? NULL : text;
 }
 

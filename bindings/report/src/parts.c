@@ -109,22 +109,6 @@ static int wider_first(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* A function without a line, as of a library that an interpreter calls, has who called it behind it. */
-static void name_site(char *text, size_t size, const hkr_context *c, const hkr_stack *s, const hkr_frame *f)
-{
-    hkr_frame_text(text, size, f);
-    if (*f->file) return;
-    for (size_t i = 0; i < s->depth; i++) {
-        const hkr_frame *caller = &c->frames[s->frames[i]];
-        char name[300];
-        if (!*caller->file || caller->native) continue;
-        hkr_frame_text(name, sizeof name, caller);
-        const size_t used = strlen(text);
-        snprintf(text + used, size - used, " < %s", name);
-        return;
-    }
-}
-
 /* The sum of each site, in `pins`, which has room for all stacks. Returns how many there are. */
 static size_t sum_sites(const hkr_context *c, pin *pins)
 {
@@ -135,7 +119,7 @@ static size_t sum_sites(const hkr_context *c, pin *pins)
         const hkr_frame *f = hkr_site(c, s);
         char site[600] = "code without a name";
         if (s->pinned <= 0) continue;
-        if (f) name_site(site, sizeof site, c, s, f);
+        if (f) hkr_frame_text(site, sizeof site, f);
         const json_t *place = json_object_get(places, site);
         pin *p = place ? &pins[(size_t)json_integer_value(place)] : &pins[count];
         if (!place) {

@@ -13,6 +13,7 @@
 typedef struct writer {
     gzFile out;
     json_t *texts, *functions, *mappings; /* their numbers */
+    const char *runtime;                  /* of the report that is written */
     bool ok;
 } writer;
 
@@ -77,16 +78,26 @@ static uint64_t function(writer *w, const hkr_frame *f)
     return id;
 }
 
-/* Interpreters' frames lie in no mapping. */
+/* Addresses in a report count from the beginning of their image, wherever it was loaded: each image gets a range
+ * of its own. */
+enum { RANGE_SHIFT = 40 };
+
+/* What has no image, as an interpreter's frames, gets one mapping for each runtime: some readers take no location
+ * without. */
 static uint64_t mapping(writer *w, const hkr_frame *f)
 {
+    char runtime[128];
     bool is_new;
-    if (!f->native || !*f->module) return 0;
-    const uint64_t id = (uint64_t)number(w, w->mappings, f->module, 1, &is_new);
+    snprintf(runtime, sizeof runtime, "[%s]", *w->runtime ? w->runtime : "code");
+    const char *name = f->native && *f->module ? f->module : runtime;
+    const uint64_t id = (uint64_t)number(w, w->mappings, name, 1, &is_new);
     if (!is_new) return id;
     Hkr__Pprof__Mapping mapping = HKR__PPROF__MAPPING__INIT, *one = &mapping;
     mapping.id = id;
-    mapping.filename = text(w, f->module);
+    mapping.memory_start = id << RANGE_SHIFT;
+    mapping.memory_limit = (id + 1) << RANGE_SHIFT;
+    mapping.filename = text(w, name);
+    mapping.build_id = text(w, f->build_id);
     /* Nothing is left for pprof to look up. */
     mapping.has_functions = mapping.has_filenames = mapping.has_line_numbers = mapping.has_inline_frames = 1;
     Hkr__Pprof__Profile part = HKR__PPROF__PROFILE__INIT;
@@ -128,6 +139,7 @@ static void location(writer *w, const hkr_frame *f, uint64_t id)
     Hkr__Pprof__Location location = HKR__PPROF__LOCATION__INIT, *one = &location;
     location.id = id;
     location.mapping_id = mapping(w, f);
+    if (f->address != 0) location.address = (location.mapping_id << RANGE_SHIFT) + f->address;
     location.n_line = 1;
     location.line = &one_line;
     Hkr__Pprof__Profile part = HKR__PPROF__PROFILE__INIT;
@@ -196,11 +208,17 @@ static void head(writer *w, const hkr_report *r, hkr_value by)
     pack(w, &part);
 }
 
+static const char *runtime_of(const hkr_report *r)
+{
+    return hkr_text(json_object_get(r->process, "runtime"), "name");
+}
+
 bool hkr_write_pprof(FILE *out, hkr_report *const *reports, size_t count, const hkr_options *o)
 {
     const int fd = fflush(out) == 0 ? dup(fileno(out)) : -1;
     writer w = {.out = fd >= 0 ? gzdopen(fd, "wb") : NULL,
                 .texts = json_object(),
+                .runtime = "",
                 .functions = json_object(),
                 .mappings = json_object()};
     if (!w.out && fd >= 0) close(fd);
@@ -208,10 +226,12 @@ bool hkr_write_pprof(FILE *out, hkr_report *const *reports, size_t count, const 
     uint64_t base = 1;
     if (w.ok) head(&w, reports[0], o->by);
     /* The first mapping is the main program for pprof. */
+    w.runtime = runtime_of(reports[0]);
     const hkr_frame *main_frame = w.ok ? program(reports[0]) : NULL;
     if (main_frame) mapping(&w, main_frame);
     for (size_t r = 0; r < count && w.ok; r++)
         for (size_t i = 0; i < reports[r]->context_count && w.ok; i++) {
+            w.runtime = runtime_of(reports[r]);
             const hkr_context *c = &reports[r]->contexts[i];
             for (size_t f = 0; f < c->frame_count && w.ok; f++)
                 location(&w, &c->frames[f], base + f);

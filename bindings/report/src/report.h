@@ -23,7 +23,10 @@ typedef enum hkr_value {
 typedef struct hkr_frame {
     const char *function, *file, *module; /* "" = not known */
     int line;                             /* 0 = not known */
+    const char *build_id;                 /* of the module; "" = not known */
+    uint64_t address;                     /* in the module; 0 = not known */
     bool native;
+    bool wrapper; /* hands on what others ask for: wrapper.c */
 } hkr_frame;
 
 typedef struct hkr_stack {
@@ -86,8 +89,12 @@ const hkr_stack *hkr_stack_of(const hkr_context *context, double id);
 char *hkr_unique(json_t *names, const char *name);
 /* How many bytes of a character at this place a terminal could take for a command; 0 = it is no such one. */
 size_t hkr_control(const char *at);
-/* The frame for a line of a table: the innermost of an interpreter, else the innermost; NULL = no frames. */
+/* The frame for a line of a table: the innermost line of an interpreter, else the innermost function that does
+ * not only hand on what others ask for; NULL = no frames. Its place in the stack, 0 = none. */
 const hkr_frame *hkr_site(const hkr_context *context, const hkr_stack *stack);
+size_t hkr_site_at(const hkr_context *context, const hkr_stack *stack);
+/* Once, when the stacks are there. false = no memory. */
+bool hkr_find_wrappers(hkr_context *context);
 /* "1.50 MiB"; with a sign for differences. Returns text. */
 const char *hkr_bytes(char text[32], double bytes, bool sign);
 /* The stacks of all reports. */

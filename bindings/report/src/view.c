@@ -66,7 +66,7 @@ static row *row_of(rows *all, const char *key, const char *label, const char *si
     return &all->rows[all->count++];
 }
 
-/* The line of an interpreter; of machine code the innermost function and who called it. */
+/* The line of an interpreter; of machine code the innermost function that says something and who called it. */
 static void site_of(char *text, size_t size, const hkr_context *c, const hkr_stack *s)
 {
     const hkr_frame *site = hkr_site(c, s);
@@ -75,7 +75,8 @@ static void site_of(char *text, size_t size, const hkr_context *c, const hkr_sta
         return;
     }
     hkr_frame_text(text, size, site);
-    for (size_t i = 1; site->native && i < s->depth && i < SITE_FRAMES; i++) {
+    const size_t at = hkr_site_at(c, s);
+    for (size_t i = at + 1; site->native && i < s->depth && i < at + SITE_FRAMES; i++) {
         char caller[131] = " < ";
         const size_t used = strlen(text);
         hkr_clean(caller + 3, sizeof caller - 3, c->frames[s->frames[i]].function);

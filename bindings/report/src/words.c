@@ -70,13 +70,6 @@ char *hkr_unique(json_t *names, const char *name)
     return NULL;
 }
 
-const hkr_frame *hkr_site(const hkr_context *c, const hkr_stack *s)
-{
-    for (size_t i = 0; i < s->depth; i++)
-        if (!c->frames[s->frames[i]].native) return &c->frames[s->frames[i]];
-    return s->depth > 0 ? &c->frames[s->frames[0]] : NULL;
-}
-
 const char *hkr_bytes(char text[32], double bytes, bool sign)
 {
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};

@@ -80,7 +80,7 @@ typedef struct hak_profile_options {
                                  context. Not called when the context is destroyed. NULL = nothing */
     uint64_t
         window_ns; /* windows begin by themselves each so many nanoseconds by the clock of the space: with
-                           the next sample, or by hak_ctx_tick (COUNTED: by that alone). They are 32 at most:
+                           the next sample, or by hak_ctx_tick or hak_profile_turn (COUNTED: by these alone). They are 32 at most:
                            then every second one is joined with the one before, and the next ones are twice as
                            long, so that all have one length. They take up to half of the table, and
                            become fewer where that is not enough. The first hak_profile_mark ends them, and
@@ -255,6 +255,12 @@ static inline void hak_profile_count_resize(hak_profile_tally *all, hak_profile_
  * are copied; NULL = "". Returns the number of the window, from 1; -1 if there is no profile, -2 if the table
  * has no room. Cost: a step for each stack, and 64 bytes of the table for each stack that changed. */
 HAK_API int hak_profile_mark(hak_ctx *ctx, const char *name);
+
+/* Begins a window of hak_profile_options.window_ns if one is due, as hak_ctx_tick does beside its other work.
+ * COUNTED: a host calls this now and then, so that its windows begin by the clock; not in the middle of a
+ * function of the context. Returns 0; -1 if there is no profile. Cost: reads the clock; when a window begins,
+ * that of hak_profile_mark. Since 0.1. */
+HAK_API int hak_profile_turn(hak_ctx *ctx);
 
 typedef struct hak_profile_window {
     size_t size;                        /* arrays are filled: it changes with HAK_LAYOUT only */

@@ -15,6 +15,14 @@ int hak_profile_mark(hak_ctx *ctx, const char *name)
     return number ? (int)number : -2;
 }
 
+int hak_profile_turn(hak_ctx *ctx)
+{
+    hk_profile *k = hk_profile_of(ctx);
+    if (!k) return -1;
+    hk_profile_turn(k);
+    return 0;
+}
+
 static uint32_t windows_of(hk_profile *k)
 {
     hk_profile_lock(k);

@@ -572,7 +572,7 @@ TEST_CASE("whole programs give what they give without a profile")
 
 #ifdef HKL_LUAJIT
 
-TEST_CASE("traces: the line at which they begin, beside other handlers of their events")
+TEST_CASE("traces: the line where they are, and handlers of their events are the program's alone")
 {
     const auto mode = GENERATE(EXACT, BY_LINE);
     lua_State *L = state(mode, 0, true);
@@ -588,22 +588,10 @@ TEST_CASE("traces: the line at which they begin, beside other handlers of their 
                    "work(2000)\n"
                    "return #keep") == "4000");
     Read r = read(L);
-    CHECK(r.labels["a.lua:6 table"].live_blocks + r.labels["a.lua:6 array"].live_blocks > 3000);
-    CHECK(r.labels["a.lua:7 table"].live_blocks < 200);
-    // a handler of the program's comes in our place, one from before is called by ours
-    CHECK(run_a(L, "local h = debug.getregistry()._VMEVENTS local n = 0 for _ in pairs(h) do n = n + 1 end "
-                   "return n") == "1");
-    CHECK(hak_lua_profile_stop(L) == 0);
-    CHECK(run_a(L, "local h = debug.getregistry()._VMEVENTS local n = 0 for _ in pairs(h) do n = n + 1 end "
+    CHECK(r.labels["a.lua:6 table"].live_blocks + r.labels["a.lua:6 array"].live_blocks < 50);
+    CHECK(r.labels["a.lua:7 table"].live_blocks > 3900);
+    CHECK(run_a(L, "local h = debug.getregistry()._VMEVENTS or {} local n = 0 for _ in pairs(h) do n = n + 1 end "
                    "return n") == "0");
-    CHECK(run_a(L, "stops = 0 jit.attach(function(what) if what == 'stop' then stops = stops + 1 end end, "
-                   "'trace')") == "");
-    const hak_lua_profile_options o = options(mode);
-    REQUIRE(hak_lua_profile_start(L, &o) == 0);
-    CHECK(run_a(L, "local t = {} for i = 1, 300 do t[i] = {} end return stops > 0 and 'called'") == "called");
-    CHECK(hak_lua_profile_stop(L) == 0);
-    CHECK(run_a(L, "stops = 0 local t = {} for i = 1, 300 do t[i] = {} end return stops > 0 and 'back'") ==
-          "back");
     run_a(L, "jit.flush()");
     lua_close(L);
 }
@@ -630,7 +618,7 @@ TEST_CASE("traces: those that were compiled while no profile ran are not taken f
     run_a(L, "b()");
     Read r = read(L);
     CHECK(r.labels["a.lua:4 table"].alloc_blocks == 0);
-    CHECK(r.labels["a.lua:6 table"].alloc_blocks + r.labels["a.lua:7 table"].alloc_blocks > 1900);
+    CHECK(r.labels["a.lua:7 table"].alloc_blocks > 1900);
     run_a(L, "jit.flush()");
     lua_close(L);
 }

@@ -7,6 +7,7 @@ extern "C" {
 #include "profile/frames.h"
 #include "profile/quick.h"
 #include "profile/thread.h"
+#include "profile/trace.h"
 }
 
 #include <cstdlib>
@@ -44,7 +45,6 @@ class Taker
         if (L != nullptr) lua_close(L);
         hak_ctx_destroy(state.ctx);
         hkl_frames_delete(frames);
-        hkl_traces_forget(&traces);
     }
 
     // From now on each allocation is looked up by its key, too. The slots' own numbers stand for their
@@ -54,7 +54,7 @@ class Taker
         REQUIRE(hkl_quick_known());
         quick = std::make_unique<hkl_quick>();
         found = 0;
-        hkl_quick_begin(quick.get(), &state, &walk, frames, &traces);
+        hkl_quick_begin(quick.get(), &state, &walk, frames);
     }
 
     // Runs a chunk that is called a.lua.
@@ -91,7 +91,6 @@ class Taker
     lua_State *L = nullptr;
     hkl_state state = {};
     hkl_frames *frames = nullptr;
-    hkl_traces traces = {};
     std::vector<Taken> taken;
     size_t growths = 0, found = 0, on_traces = 0;
     size_t moving = 0; // stacks of Lua that could not be looked at while they moved
@@ -136,7 +135,7 @@ class Taker
         uintptr_t numbers[80];
         const int slot = hkl_quick_find(quick.get(), &at);
         const hkl_asker asker = {thread, &at, &walk};
-        const size_t n = hkl_frames_walk(frames, &traces, &asker, 1, numbers, 80);
+        const size_t n = hkl_frames_walk(frames, &asker, 1, numbers, 80);
         const std::vector<uintptr_t> truth(numbers, numbers + n);
         if (slot < 0) {
             walked++;
@@ -183,8 +182,9 @@ class Taker
         found++;
         if (quick) look_up(thread, at);
         const hkl_asker asker = {thread, &at, &walk};
-        size_t n = hkl_frames_walk(frames, &traces, &asker, most, numbers, 80);
-        if (n > 0 && hkl_frames_at(frames, numbers[0])->kind == HAK_LUA_FRAME_TRACE) on_traces++;
+        size_t n = hkl_frames_walk(frames, &asker, most, numbers, 80);
+        uintptr_t base;
+        if (n > 0 && hkl_trace_running(hkl_trace_global(thread), &base) > 0) on_traces++;
         if (size < least) return;
         std::string stack;
         for (size_t i = 0; i < n; i++)

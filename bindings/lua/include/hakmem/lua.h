@@ -153,8 +153,8 @@ typedef struct hak_lua_profile_options {
                            256 MiB: each line and label takes 450 */
     uint64_t seed;      /* of the samples; 0 = always the same one */
     uint64_t
-        window_ns; /* as hak_profile_options.window_ns; by line windows begin by hak_ctx_tick alone. 0 = no
-                           window begins by itself */
+        window_ns; /* as hak_profile_options.window_ns; by line the clock is looked at each 64 KiB that the
+                      state takes, or as often as a limit asks for. 0 = no window begins by itself */
 } hak_lua_profile_options;
 #define HAK_LUA_PROFILE_OPTIONS_INIT                                                                         \
     {                                                                                                        \
@@ -163,10 +163,10 @@ typedef struct hak_lua_profile_options {
 
 /* Begins a profile and forgets an earlier one; options NULL = defaults. Takes at most 512 KiB from malloc for
  * the names of frames, until the state ends (lua_close, hak_lua_drop). Where the platform gives no registers
- * (all but x86-64 Linux) a stack is only the call site in the runtime. On LuaJIT the profile attaches to the
- * events of the compiler, as jit.v does. -1 also for options out of range, a profile that runs already, no
- * memory, a context that is shared or has other states (see above), and HAK_LUA_PROFILE_LINES where the
- * platform gives no registers or the runtime is unknown. */
+ * (all but x86-64 Linux) a stack is only the call site in the runtime. What LuaJIT's machine code allocates has
+ * its line from the snapshots of the trace, and the functions that are inlined there are frames. -1 also for
+ * options out of range, a profile that runs already, no memory, a context that is shared or has other states
+ * (see above), and HAK_LUA_PROFILE_LINES where the platform gives no registers or the runtime is unknown. */
 HAK_API int hak_lua_profile_start(lua_State *L, const hak_lua_profile_options *options);
 
 /* Takes no more samples; what there is stays readable. -1 also when L has no profile of its own. */
@@ -176,7 +176,7 @@ typedef enum hak_lua_frame_kind {
     HAK_LUA_FRAME_UNKNOWN,   /* there was no room for its name */
     HAK_LUA_FRAME_LUA,       /* a function in Lua */
     HAK_LUA_FRAME_C,         /* a function in C */
-    HAK_LUA_FRAME_TRACE,     /* machine code of LuaJIT: the function and line where the trace begins */
+    HAK_LUA_FRAME_TRACE,     /* machine code of LuaJIT of which the line is not known: where the trace begins */
     HAK_LUA_FRAME_COROUTINE, /* the outer end of a coroutine: the profile does not see who resumed it */
     HAK_LUA_FRAME_CUT        /* there are more frames further out */
 } hak_lua_frame_kind;

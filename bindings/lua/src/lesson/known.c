@@ -38,7 +38,7 @@ static const uint32_t words_2[] = {
 };
 /* Debian 12, the library of luajit */
 static const uint32_t words_3[] = {
-    32, 376, 184, 368, 16, 147, 145,
+    32, 376, 184, 368, 16, 147, 145, 1112, 1, 24, 260544, 260320, 235280, 235664, 236256, 114960,
 };
 /* Debian 12, luajit */
 static const uint32_t words_4[] = {
@@ -73,7 +73,7 @@ static const uint32_t words_6[] = {
 };
 /* Debian 12, luajit */
 static const uint32_t words_7[] = {
-    32, 376, 184, 368, 16, 147, 145,
+    32, 376, 184, 368, 16, 147, 145, 1112, 1, 24, 248800, 248576, 223536, 223920, 224512, 101760,
 };
 /* Debian 12, the library of lua5.1 */
 static const uint32_t words_8[] = {
@@ -100,7 +100,7 @@ static const uint32_t words_10[] = {
 };
 /* Debian 12, the library of lua5.1 */
 static const uint32_t words_11[] = {
-    0, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 };
 /* Debian 12, lua5.1 */
 static const uint32_t words_12[] = {
@@ -127,7 +127,7 @@ static const uint32_t words_14[] = {
 };
 /* Debian 12, lua5.1 */
 static const uint32_t words_15[] = {
-    0, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 };
 /* Debian 13, the library of luajit */
 static const uint32_t words_16[] = {
@@ -162,7 +162,7 @@ static const uint32_t words_18[] = {
 };
 /* Debian 13, the library of luajit */
 static const uint32_t words_19[] = {
-    32, 376, 184, 368, 16, 147, 145,
+    32, 376, 184, 368, 16, 147, 145, 1128, 1, 24, 256048, 255744, 243056, 243472, 244096, 121808,
 };
 /* Debian 13, luajit */
 static const uint32_t words_20[] = {
@@ -197,7 +197,7 @@ static const uint32_t words_22[] = {
 };
 /* Debian 13, luajit */
 static const uint32_t words_23[] = {
-    32, 376, 184, 368, 16, 147, 145,
+    32, 376, 184, 368, 16, 147, 145, 1128, 1, 24, 260912, 260608, 247984, 248384, 249008, 125264,
 };
 /* Debian 13, the library of lua5.1 */
 static const uint32_t words_24[] = {
@@ -223,7 +223,7 @@ static const uint32_t words_26[] = {
 };
 /* Debian 13, the library of lua5.1 */
 static const uint32_t words_27[] = {
-    0, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 };
 /* Debian 13, lua5.1 */
 static const uint32_t words_28[] = {
@@ -249,7 +249,7 @@ static const uint32_t words_30[] = {
 };
 /* Debian 13, lua5.1 */
 static const uint32_t words_31[] = {
-    0, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 };
 #endif
 #if LUA_VERSION_NUM == 502
@@ -514,35 +514,35 @@ const hkl_lesson_known hkl_lessons_known[] = {
     {"2e18b5eadde600273e47ba2f83a1df8b6a5b2540", HKL_LESSON_CLOSE, 5, words_0},
     {"2e18b5eadde600273e47ba2f83a1df8b6a5b2540", HKL_LESSON_LABELS, 308, words_1},
     {"2e18b5eadde600273e47ba2f83a1df8b6a5b2540", HKL_LESSON_THREADS, 15, words_2},
-    {"2e18b5eadde600273e47ba2f83a1df8b6a5b2540", HKL_LESSON_TRACES, 7, words_3},
+    {"2e18b5eadde600273e47ba2f83a1df8b6a5b2540", HKL_LESSON_TRACES, 16, words_3},
     {"79b0b8114f05a2726860c3141195279ceb0f6e29", HKL_LESSON_CLOSE, 5, words_4},
     {"79b0b8114f05a2726860c3141195279ceb0f6e29", HKL_LESSON_LABELS, 308, words_5},
     {"79b0b8114f05a2726860c3141195279ceb0f6e29", HKL_LESSON_THREADS, 15, words_6},
-    {"79b0b8114f05a2726860c3141195279ceb0f6e29", HKL_LESSON_TRACES, 7, words_7},
+    {"79b0b8114f05a2726860c3141195279ceb0f6e29", HKL_LESSON_TRACES, 16, words_7},
     {"269f9b4de57d4cc8991eac1ed681de477685d440", HKL_LESSON_CLOSE, 5, words_8},
     {"269f9b4de57d4cc8991eac1ed681de477685d440", HKL_LESSON_LABELS, 156, words_9},
     {"269f9b4de57d4cc8991eac1ed681de477685d440", HKL_LESSON_THREADS, 36, words_10},
-    {"269f9b4de57d4cc8991eac1ed681de477685d440", HKL_LESSON_TRACES, 7, words_11},
+    {"269f9b4de57d4cc8991eac1ed681de477685d440", HKL_LESSON_TRACES, 16, words_11},
     {"97c1063cf4058d17818dfa6325429bb6cdca9080", HKL_LESSON_CLOSE, 5, words_12},
     {"97c1063cf4058d17818dfa6325429bb6cdca9080", HKL_LESSON_LABELS, 156, words_13},
     {"97c1063cf4058d17818dfa6325429bb6cdca9080", HKL_LESSON_THREADS, 36, words_14},
-    {"97c1063cf4058d17818dfa6325429bb6cdca9080", HKL_LESSON_TRACES, 7, words_15},
+    {"97c1063cf4058d17818dfa6325429bb6cdca9080", HKL_LESSON_TRACES, 16, words_15},
     {"e1deeeb04de4ac076ef5cc53b583f2c4db375dbe", HKL_LESSON_CLOSE, 5, words_16},
     {"e1deeeb04de4ac076ef5cc53b583f2c4db375dbe", HKL_LESSON_LABELS, 308, words_17},
     {"e1deeeb04de4ac076ef5cc53b583f2c4db375dbe", HKL_LESSON_THREADS, 15, words_18},
-    {"e1deeeb04de4ac076ef5cc53b583f2c4db375dbe", HKL_LESSON_TRACES, 7, words_19},
+    {"e1deeeb04de4ac076ef5cc53b583f2c4db375dbe", HKL_LESSON_TRACES, 16, words_19},
     {"e37693d75abfc87c587cf9a7481a866415debc32", HKL_LESSON_CLOSE, 5, words_20},
     {"e37693d75abfc87c587cf9a7481a866415debc32", HKL_LESSON_LABELS, 308, words_21},
     {"e37693d75abfc87c587cf9a7481a866415debc32", HKL_LESSON_THREADS, 15, words_22},
-    {"e37693d75abfc87c587cf9a7481a866415debc32", HKL_LESSON_TRACES, 7, words_23},
+    {"e37693d75abfc87c587cf9a7481a866415debc32", HKL_LESSON_TRACES, 16, words_23},
     {"e76b86f4234799e59915cd3241a3fc7f66416b6a", HKL_LESSON_CLOSE, 5, words_24},
     {"e76b86f4234799e59915cd3241a3fc7f66416b6a", HKL_LESSON_LABELS, 156, words_25},
     {"e76b86f4234799e59915cd3241a3fc7f66416b6a", HKL_LESSON_THREADS, 32, words_26},
-    {"e76b86f4234799e59915cd3241a3fc7f66416b6a", HKL_LESSON_TRACES, 7, words_27},
+    {"e76b86f4234799e59915cd3241a3fc7f66416b6a", HKL_LESSON_TRACES, 16, words_27},
     {"288776e1bb7b8feb0c5335b7ea155ca121d00a96", HKL_LESSON_CLOSE, 5, words_28},
     {"288776e1bb7b8feb0c5335b7ea155ca121d00a96", HKL_LESSON_LABELS, 156, words_29},
     {"288776e1bb7b8feb0c5335b7ea155ca121d00a96", HKL_LESSON_THREADS, 32, words_30},
-    {"288776e1bb7b8feb0c5335b7ea155ca121d00a96", HKL_LESSON_TRACES, 7, words_31},
+    {"288776e1bb7b8feb0c5335b7ea155ca121d00a96", HKL_LESSON_TRACES, 16, words_31},
 #endif
 #if LUA_VERSION_NUM == 502
     {"eb6e04955d2413317569a2561f6b6d2b0f6cb803", HKL_LESSON_CLOSE, 5, words_0},

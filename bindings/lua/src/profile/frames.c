@@ -2,8 +2,10 @@
 
 #include "profile/key.h"
 #include "profile/pc.h"
+#include "profile/snap.h"
 #include "profile/trace.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -230,6 +232,14 @@ static uintptr_t number_of(hkl_frames *f, lua_State *L, lua_Debug *ar, hak_lua_f
     return numbered(i);
 }
 
+/* The same without asking. */
+static inline uintptr_t number_unnamed(hkl_frames *f, const hak_lua_frame *frame)
+{
+    if (!frame->source) return numbered(0);
+    const uint32_t i = find(f, frame);
+    return numbered(i != 0 ? i : add(f, frame));
+}
+
 static uintptr_t number_in_c(hkl_frames *f, lua_State *L, lua_Debug *ar)
 {
     return number_of(f, L, ar, (hak_lua_frame){HAK_LUA_FRAME_C, "", name_of(f, L, ar), 0, 0});
@@ -247,13 +257,55 @@ static uintptr_t number_of_mark(hkl_frames *f, hak_lua_frame_kind kind)
     return hkl_frames_number(f, &(hak_lua_frame){kind, "", "", 0, 0});
 }
 
-/* The function in whose frame the trace began; where it is in it now is not known, and not to be asked for.
- */
-static uintptr_t number_of_trace(hkl_frames *f, const hkl_traces *traces, int32_t number, lua_State *L,
-                                 lua_Debug *ar)
+#if LUA_VERSION_NUM == 501
+
+/* As the runtime makes short_src: of a chunk that is no file the first line. */
+static const char *text_of_source(hkl_frames *f, const char *of)
 {
-    if (traces && number > 0 && (uint32_t)number < traces->count && traces->frames[number] != 0)
-        return traces->frames[number];
+    enum { MOST = LUA_IDSIZE - 12, MOST_CUT = LUA_IDSIZE - 15 };
+    char short_text[LUA_IDSIZE];
+    const lua_Debug ar = {.source = of};
+    int length = 0;
+    if (*of == '@' || *of == '=') return source_of(f, &ar);
+    while (length < MOST && (unsigned char)of[length] >= ' ')
+        length++;
+    const bool cut = of[length] != '\0';
+    if (cut && length > MOST_CUT) length = MOST_CUT;
+    snprintf(short_text, sizeof short_text, "[string \"%.*s%s\"]", length, of, cut ? "..." : "");
+    return keep_text(f, short_text);
+}
+
+/* The functions that run on the trace, from the innermost on: those that are inlined, and the one in whose
+ * frame it began, which is at level 0. */
+static size_t numbers_of_trace(hkl_frames *f, const hkl_asker *asker, const void *trace, lua_Debug *ar,
+                               unsigned most, uintptr_t *out)
+{
+    const uint32_t *places[HKL_SNAP_DEPTH];
+    hkl_snap_line line;
+    hak_lua_frame frame = {.kind = HAK_LUA_FRAME_LUA, .function = ""};
+    const uintptr_t pc = hkl_snap_pc(asker->walk, trace, asker->at);
+    size_t n = pc != 0 ? hkl_snap_places(hkl_trace_global(asker->L), trace, pc, places, HKL_SNAP_DEPTH) : 0;
+    if (n == 0) {
+        frame.kind = HAK_LUA_FRAME_TRACE;
+        places[n++] = hkl_snap_begins(trace);
+    }
+    size_t given = 0;
+    for (; given < n && given < most; given++) {
+        hkl_snap_line_of(places[given], &line);
+        frame.source = text_of_source(f, line.source);
+        frame.line = line.line;
+        frame.defined = line.defined;
+        const bool at_level = given == n - 1 && n < HKL_SNAP_DEPTH && hkl_key_has_function(asker->L, ar);
+        out[given] = at_level ? number_of(f, asker->L, ar, frame) : number_unnamed(f, &frame);
+    }
+    return given;
+}
+
+#endif
+
+/* The same where the trace is not known: the function in whose frame it began. */
+static uintptr_t number_of_trace(hkl_frames *f, lua_State *L, lua_Debug *ar)
+{
     if (!hkl_key_has_function(L, ar) || !lua_getinfo(L, "S", ar)) return numbered(0);
     return number_of(
         f, L, ar,
@@ -273,8 +325,23 @@ static bool ask(const hkl_asker *asker, int level, lua_Debug *ar)
     return ok;
 }
 
-static size_t walk(hkl_frames *f, const hkl_traces *traces, int32_t trace, const hkl_asker *asker,
-                   unsigned most, uintptr_t *out, size_t room)
+/* Level 0 runs on a trace. */
+static size_t walk_trace(hkl_frames *f, int32_t number, const hkl_asker *asker, lua_Debug *ar, unsigned most,
+                         uintptr_t *out)
+{
+#if LUA_VERSION_NUM == 501
+    const void *trace = hkl_snap_trace(hkl_trace_global(asker->L), number);
+    if (trace) return numbers_of_trace(f, asker, trace, ar, most, out);
+#else
+    (void)number;
+    (void)most;
+#endif
+    *out = number_of_trace(f, asker->L, ar);
+    return 1;
+}
+
+static size_t walk(hkl_frames *f, int32_t trace, const hkl_asker *asker, unsigned most, uintptr_t *out,
+                   size_t room)
 {
     lua_State *L = asker->L;
     lua_Debug ar;
@@ -289,8 +356,8 @@ static size_t walk(hkl_frames *f, const hkl_traces *traces, int32_t trace, const
             break;
         }
         if (level == 0 && trace != 0) {
-            out[n++] = number_of_trace(f, traces, trace, L, &ar);
-            in_lua++;
+            n = walk_trace(f, trace, asker, &ar, room < most ? (unsigned)room : most, out);
+            in_lua = (unsigned)n;
             continue;
         }
         if (!hkl_key_has_function(L, &ar)) continue;
@@ -302,47 +369,20 @@ static size_t walk(hkl_frames *f, const hkl_traces *traces, int32_t trace, const
     return n;
 }
 
-size_t hkl_frames_walk(hkl_frames *f, const hkl_traces *traces, const hkl_asker *asker, unsigned most,
-                       uintptr_t *out, size_t room)
+size_t hkl_frames_walk(hkl_frames *f, const hkl_asker *asker, unsigned most, uintptr_t *out, size_t room)
 {
     uintptr_t base;
     const void *global = (const void *)hkl_thread_word(asker->L, hkl_thread_layout_now.global_at);
     const int32_t trace = hkl_trace_running(global, &base);
     /* Of another thread than the trace's is a stack that the collector moves. */
-    if (trace == 0 || !hkl_trace_runs_on(global, asker->L)) return walk(f, traces, 0, asker, most, out, room);
+    if (trace == 0 || !hkl_trace_runs_on(global, asker->L)) return walk(f, 0, asker, most, out, room);
     /* as the runtime does before it raises an error from a trace */
     uintptr_t *stack = (uintptr_t *)(void *)((char *)asker->L + hkl_trace_layout_now.base_at);
     const uintptr_t before = *stack;
     *stack = base;
-    const size_t n = walk(f, traces, trace, asker, most, out, room);
+    const size_t n = walk(f, trace, asker, most, out, room);
     *stack = before;
     return n;
 }
 
 #endif
-
-/* ---- Traces ----------------------------------------------------------------------------------------- */
-
-enum { TRACES_MOST = 1 << 16 };
-
-void hkl_traces_note(hkl_traces *t, hkl_frames *f, int32_t number, const hak_lua_frame *begins)
-{
-    if (number <= 0 || number >= TRACES_MOST) return;
-    if ((uint32_t)number >= t->count) {
-        uint32_t count = 256;
-        while (count <= (uint32_t)number)
-            count *= 2;
-        uintptr_t *larger = realloc(t->frames, count * sizeof *larger);
-        if (!larger) return;
-        memset(larger + t->count, 0, (count - t->count) * sizeof *larger);
-        t->frames = larger;
-        t->count = count;
-    }
-    t->frames[number] = hkl_frames_number(f, begins);
-}
-
-void hkl_traces_forget(hkl_traces *t)
-{
-    free(t->frames);
-    *t = (hkl_traces){NULL, 0};
-}

@@ -28,16 +28,6 @@ bool hkl_frames_settled(const hkl_frames *frames, uintptr_t number);
 /* Of the frames and their texts. */
 size_t hkl_frames_bytes(const hkl_frames *frames);
 
-/* The lines at which traces begin, by their numbers. */
-typedef struct hkl_traces {
-    uintptr_t *frames; /* 0 = not known */
-    uint32_t count;
-} hkl_traces;
-
-/* A trace begins there; it takes the number of one that is no more. */
-void hkl_traces_note(hkl_traces *traces, hkl_frames *frames, int32_t number, const hak_lua_frame *begins);
-void hkl_traces_forget(hkl_traces *traces);
-
 #ifdef HKC_CFI_WALK
 
 /* A thread that asks for memory: `at` are the registers by which it was found, of the runtime's call of
@@ -49,10 +39,10 @@ typedef struct hkl_asker {
 } hkl_asker;
 
 /* The stack of a thread: of functions in Lua at most `most`, with those in C between them, the innermost
- * first. A function that runs on a trace is given as the trace. Allocates nothing in the state, and calls
+ * first. Functions that run on a trace have the line of their snapshot, or, where that is not known, are given
+ * as the trace. Allocates nothing in the state, and calls
  * nothing that a running allocation could not stand. */
-size_t hkl_frames_walk(hkl_frames *frames, const hkl_traces *traces, const hkl_asker *asker, unsigned most,
-                       uintptr_t *out, size_t room);
+size_t hkl_frames_walk(hkl_frames *frames, const hkl_asker *asker, unsigned most, uintptr_t *out, size_t room);
 
 #endif
 #endif

@@ -70,6 +70,7 @@ static bool is_in(const code *c, uintptr_t pc)
 
 uintptr_t hkl_key_code(const hkl_quick_key *key)
 {
+    if (key->calls == HKL_KEY_PLACE) return key->function;
     const code c = code_of(key->function);
     return key->calls == HKL_KEY_TRACE || is_in(&c, key->pc) ? c.block : 0;
 }
@@ -120,9 +121,8 @@ static bool looks_like_jit(const lua_State *L, const lua_Debug *ar)
 
 static bool key_of(const lua_State *L, const lua_Debug *ar, hkl_quick_key *key)
 {
-    const hkl_traces traces = {NULL, 0};
     if (!hkl_thread_layout_now.luajit) return hkl_key_puc(L, key);
-    return looks_like_jit(L, ar) && hkl_key_jit(&traces, L, key);
+    return looks_like_jit(L, ar) && hkl_key_jit(NULL, NULL, L, key);
 }
 
 #else

@@ -5,6 +5,7 @@
 
 #include "lesson/lesson.h"
 #include "profile/quick.h"
+#include "profile/snap.h"
 #include "profile/trace.h"
 
 #ifdef HKC_CFI_WALK
@@ -20,8 +21,10 @@ void hkl_key_lesson(hkl_lesson *lesson);
 /* The block with the code of the key's function; 0 = its instruction is none of it. */
 uintptr_t hkl_key_code(const hkl_quick_key *key);
 
-/* Instead of calls. */
-#define HKL_KEY_TRACE (~UINT64_C(0))
+/* Instead of calls: the place in the machine code of a trace, which is in place of the function; or, where that
+ * is not known, the function in whose frame the trace began. */
+#define HKL_KEY_PLACE (~UINT64_C(0))
+#define HKL_KEY_TRACE (HKL_KEY_PLACE - 1)
 
 /* The interpreter keeps its instruction in a register: see profile/pc.h. */
 static inline bool hkl_key_in_register(void)
@@ -145,13 +148,27 @@ static inline bool hkl_key_jit_in_c(const uintptr_t *base, hkl_quick_key *key)
     return true;
 }
 
-/* By the line at which the trace begins; where that is not known, by the function in whose frame. */
-static inline bool hkl_key_jit_trace(const hkl_traces *traces, int32_t trace, uintptr_t base,
-                                     hkl_quick_key *key)
+/* Where the machine code of the trace has called; 0 = this way from there was not met, or comes first from now
+ * on. */
+static inline uintptr_t hkl_key_place(hkl_quick_way *way, const hkc_cfi_registers *at, const void *trace)
 {
-    const uintptr_t frame = trace > 0 && (uint32_t)trace < traces->count ? traces->frames[trace] : 0;
-    if (frame != 0) {
-        *key = (hkl_quick_key){frame << 2, 0, HKL_KEY_TRACE};
+    const void *sp = (const void *)at->sp;
+    const hkl_quick_way *first = way;
+    do {
+        if (!hkl_key_is_way(way, sp)) continue;
+        const uintptr_t pc = hkl_key_end(way, at, NULL);
+        if (!hkl_snap_has(trace, pc)) continue;
+        return way == first || way->patience-- != 0 ? pc : 0;
+    } while ((way = way->next) != NULL);
+    return 0;
+}
+
+static inline bool hkl_key_jit_trace(hkl_quick_way *ways, const hkc_cfi_registers *at, const void *global,
+                                     int32_t number, uintptr_t base, hkl_quick_key *key)
+{
+    const void *trace = hkl_snap_trace(global, number);
+    if (__builtin_expect(trace && ways, 1)) {
+        *key = (hkl_quick_key){hkl_key_place(ways, at, trace), (uintptr_t)trace, HKL_KEY_PLACE};
         return true;
     }
     const void *function = hkl_key_jit_function((const uintptr_t *)base);
@@ -161,12 +178,15 @@ static inline bool hkl_key_jit_trace(const hkl_traces *traces, int32_t trace, ui
     return true;
 }
 
-static inline bool hkl_key_jit(const hkl_traces *traces, const lua_State *L, hkl_quick_key *key)
+/* `ways` and `at` are for traces alone; NULL = as if those were not known. */
+static inline bool hkl_key_jit(hkl_quick_way *ways, const hkc_cfi_registers *at, const lua_State *L,
+                               hkl_quick_key *key)
 {
     uintptr_t in_trace;
     const void *global = hkl_key_pointer(L, hkl_thread_layout_now.global_at);
     const int32_t trace = hkl_trace_running(global, &in_trace);
-    if (trace != 0 && hkl_trace_runs_on(global, L)) return hkl_key_jit_trace(traces, trace, in_trace, key);
+    if (trace != 0 && hkl_trace_runs_on(global, L))
+        return hkl_key_jit_trace(ways, at, global, trace, in_trace, key);
     const uintptr_t *base = hkl_key_pointer(L, HKL_JIT_BASE);
     const void *function = hkl_key_jit_function(base);
     if (!function) return false;
@@ -312,13 +332,12 @@ static inline bool hkl_key_puc(const lua_State *L, hkl_quick_key *key)
 #endif
 
 /* false = not one of those that are kept. `ways` are those of where lua_Alloc was called. */
-static inline bool hkl_key_of(const hkl_quick *q, hkl_quick_way *ways, const lua_State *L,
-                              const hkc_cfi_registers *at, hkl_quick_key *key)
+static inline bool hkl_key_of(hkl_quick_way *ways, const lua_State *L, const hkc_cfi_registers *at,
+                              hkl_quick_key *key)
 {
 #if LUA_VERSION_NUM == 501
-    if (hkl_thread_layout_now.luajit) return hkl_key_jit(q->traces, L, key);
+    if (hkl_thread_layout_now.luajit) return hkl_key_jit(ways, at, L, key);
 #endif
-    (void)q;
     if (hkl_key_moves(L) || !hkl_key_puc(L, key)) return false;
     if (hkl_key_in_register() && key->calls == 0) key->pc = hkl_key_instruction(ways, at, hkl_key_stored(L));
     return true;

@@ -3,7 +3,6 @@
 #include "alloc.h"
 #include "common/report.h"
 #include "label.h"
-#include "profile/jit.h"
 #include "shared.h"
 
 #include <stdlib.h>
@@ -77,7 +76,7 @@ static size_t walk_lua(hkl_profile *p, hak_site site, uintptr_t *frames, size_t 
     }
     asker.L = hkl_thread_at(&p->walk, p->st, asker.at);
     if (!asker.L) return 0;
-    size_t n = hkl_frames_walk(p->frames, &p->traces, &asker, p->depth, frames, room);
+    size_t n = hkl_frames_walk(p->frames, &asker, p->depth, frames, room);
     if (n > 0 && n < room && asker.L != p->st->main && p->depth > 1) {
         const hak_lua_frame end = {.kind = HAK_LUA_FRAME_COROUTINE, .source = "", .function = ""};
         frames[n++] = hkl_frames_number(p->frames, &end);
@@ -227,9 +226,8 @@ static void lines_gone(void *user)
 void hkl_profile_end(hkl_profile *p)
 {
     if (p->running) hak_profile_stop(p->st->ctx);
-    p->running = false;
+    p->running = p->turns = false;
     lines_stop(p);
-    hkl_traces_forget(&p->traces);
 #ifdef HKC_CFI_WALK
     p->is_quick = false;
 #endif
@@ -317,11 +315,12 @@ int hak_lua_profile_start(lua_State *L, const hak_lua_profile_options *given)
 #ifdef HKC_CFI_WALK
     /* code may have been freed since the last profile */
     p->is_quick = p->registers && p->depth == 1 && hkl_quick_known();
-    if (p->is_quick) hkl_quick_begin(&p->quick, st, &p->walk, p->frames, &p->traces);
+    if (p->is_quick) hkl_quick_begin(&p->quick, st, &p->walk, p->frames);
 #endif
     p->running = true;
+    p->turns = by_line && o.window_ns != 0;
+    if (p->turns && st->soft == 0) st->until_check = 0; /* under a limit looks come anyway */
     lua_setallocf(L, hkl_alloc_for(st), st);
-    hkl_jit_listen(L);
     return 0;
 }
 
@@ -330,12 +329,9 @@ int hak_lua_profile_stop(lua_State *L)
     hkl_state *st = hkl_state_of(L);
     if (!st || !st->profile || !hkl_is_first(st, L)) return -1;
     if (!st->profile->running) return 0;
-    st->profile->running = false;
+    st->profile->running = st->profile->turns = false;
     lines_stop(st->profile);
     lua_setallocf(L, hkl_alloc_for(st), st);
-    hkl_jit_leave(L);
-    /* nobody tells when the numbers of traces become those of others */
-    hkl_traces_forget(&st->profile->traces);
     return hak_profile_stop(st->ctx);
 }
 

@@ -25,9 +25,9 @@ struct hkl_profile {
 #endif
     hkl_state *st;
     hkl_frames *frames;
-    hkl_traces traces;
     unsigned depth;
     bool running, registers; /* lua_Alloc notes them in `at` */
+    bool turns;              /* runs by line, with windows by the clock, which the core does not look at */
     bool counted;            /* the context's profile is this one's, by line, whether it still runs or not */
     hak_site site;           /* of the last call of lua_Alloc that allocated */
     size_t held;             /* frames in `hold` that were taken ahead */
@@ -44,6 +44,13 @@ static inline bool hkl_profile_by_line(const hkl_state *st)
     (void)st;
     return false;
 #endif
+}
+
+/* After so many bytes of growth the clock is looked at. */
+enum { HKL_PROFILE_TURN_BYTES = 64 << 10 };
+static inline bool hkl_profile_turns(const hkl_state *st)
+{
+    return st->profile && st->profile->turns;
 }
 
 /* When its Lua state ends: nothing of that is looked at from now on. What was counted stays readable. */

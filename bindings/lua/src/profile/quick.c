@@ -24,15 +24,13 @@ static void clear_ways(hkl_quick *q)
         q->entries[i].ways = &q->ways[0];
 }
 
-void hkl_quick_begin(hkl_quick *q, const hkl_state *st, hkl_walk *walk, hkl_frames *frames,
-                     const hkl_traces *traces)
+void hkl_quick_begin(hkl_quick *q, const hkl_state *st, hkl_walk *walk, hkl_frames *frames)
 {
     memset(q, 0, sizeof *q);
     q->st = st;
     q->main = st->main;
     q->walk = walk;
     q->frames = frames;
-    q->traces = traces;
     clear_ways(q);
 }
 
@@ -94,7 +92,7 @@ static int put(hkl_quick *q, const hkl_quick_key *key, const uintptr_t *frames, 
         if (block == 0) return -1; /* where the walk finds another instruction */
         code = code_at(q, block);
         if (code == 0) { /* codes that were freed are among them: all begin anew */
-            hkl_quick_begin(q, q->st, q->walk, q->frames, q->traces);
+            hkl_quick_begin(q, q->st, q->walk, q->frames);
             code = code_at(q, block);
         }
     }
@@ -113,6 +111,50 @@ static inline hkl_quick_entry *entry_of(hkl_quick *q, uintptr_t pc)
 {
     return &q->entries[(uint32_t)pc * MIX >> (32 - HKL_QUICK_ENTRY_BITS)];
 }
+
+static void keep_way(hkl_quick *q, hkl_quick_entry *entry, const hkl_quick_way *way)
+{
+    if (q->way_count + 1 == HKL_QUICK_WAYS) clear_ways(q);
+    hkl_quick_way **link = &entry->ways;
+    while (*link != &q->ways[0])
+        link = &(*link)->next;
+    *link = &q->ways[++q->way_count];
+    **link = *way;
+}
+
+/* What is true in any case fills the places that all ways have. */
+static void fill_way(hkl_quick_way *way, int count, uintptr_t pc)
+{
+    if (count > HKL_QUICK_AT_LEAST) way->kind |= HKL_QUICK_LONGER;
+    for (; count < HKL_QUICK_AT_LEAST; count++) {
+        way->at[count] = -(int32_t)sizeof pc;
+        way->pc[count] = pc;
+    }
+}
+
+#if LUA_VERSION_NUM == 501
+/* Goes up to the machine code of the trace, and keeps the way. */
+static void learn_way_to(hkl_quick *q, hkl_quick_entry *entry, const hkc_cfi_registers *at, const void *trace)
+{
+    hkl_quick_way way = {.next = &q->ways[0], .patience = PATIENCE};
+    uintptr_t pc = at->pc;
+    int32_t up = 0;
+    for (int count = 0; count < HKL_PC_CLIMB_MOST; count++) {
+        const struct hkl_walk_step *step = hkl_thread_step(q->walk, pc);
+        if (!step->ok || step->saves.cfa_from_fp) return;
+        up += (int32_t)step->saves.cfa_offset;
+        way.place = up - (int32_t)sizeof pc;
+        pc = hkl_key_word_at((const void *)at->sp, way.place);
+        if (hkl_snap_has(trace, pc)) {
+            fill_way(&way, count, at->pc);
+            keep_way(q, entry, &way);
+            return;
+        }
+        way.at[count] = way.place;
+        way.pc[count] = pc;
+    }
+}
+#endif
 
 /* Goes up to the interpreter as hkl_pc_correct does, and keeps the way. */
 static void learn_way(hkl_quick *q, hkl_quick_entry *entry, const hkc_cfi_registers *at)
@@ -133,7 +175,7 @@ static void learn_way(hkl_quick *q, hkl_quick_entry *entry, const hkc_cfi_regist
         pc = way.pc[count] = hkl_key_word_at((const void *)at->sp, way.at[count]);
         count++;
     }
-    if (count > HKL_QUICK_AT_LEAST) way.kind = HKL_QUICK_LONGER;
+    fill_way(&way, count, at->pc);
     if (step->instruction == HKL_PC_STORED) {
         way.kind |= HKL_QUICK_STORED;
     } else if (hkl_pc_in_frame(step->instruction)) {
@@ -144,16 +186,7 @@ static void learn_way(hkl_quick *q, hkl_quick_entry *entry, const hkc_cfi_regist
         way.kind |= HKL_QUICK_IN_REGISTER;
         way.place = step->instruction * (int32_t)sizeof pc;
     }
-    for (; count < HKL_QUICK_AT_LEAST; count++) { /* what is true in any case */
-        way.at[count] = -(int32_t)sizeof pc;
-        way.pc[count] = at->pc;
-    }
-    if (q->way_count + 1 == HKL_QUICK_WAYS) clear_ways(q);
-    hkl_quick_way **link = &entry->ways;
-    while (*link != &q->ways[0])
-        link = &(*link)->next;
-    *link = &q->ways[++q->way_count];
-    **link = way;
+    keep_way(q, entry, &way);
 }
 
 /* The one that was found so often behind others comes first. */
@@ -174,9 +207,9 @@ static int walk(hkl_quick *q, lua_State *L, const hkc_cfi_registers *at, const h
 {
     uintptr_t frames[HKL_QUICK_DEPTH];
     const hkl_asker asker = {L, at, q->walk};
-    const size_t n = hkl_frames_walk(q->frames, q->traces, &asker, 1, frames, HKL_QUICK_DEPTH);
+    const size_t n = hkl_frames_walk(q->frames, &asker, 1, frames, HKL_QUICK_DEPTH);
     bool settled = n > 0;
-    for (size_t i = 0; i < n && key->function != 0; i++)
+    for (size_t i = 0; i < n && key->calls != HKL_KEY_PLACE; i++)
         settled = settled && hkl_frames_settled(q->frames, frames[i]);
     return settled ? put(q, key, frames, n) : -1;
 }
@@ -193,10 +226,14 @@ static __attribute__((noinline)) int find_slowly(hkl_quick *q, const hkc_cfi_reg
         *entry = (hkl_quick_entry){.pc = at->pc, .ways = &q->ways[0], .thread = (uint64_t)thread};
     }
     reorder(entry);
-    if (!hkl_key_of(q, entry->ways, L, at, &key)) return -1;
+    if (!hkl_key_of(entry->ways, L, at, &key)) return -1;
     if (key.pc == 0) { /* this way was not met */
-        learn_way(q, entry, at);
-        hkl_key_of(q, entry->ways, L, at, &key);
+#if LUA_VERSION_NUM == 501
+        if (key.calls == HKL_KEY_PLACE) learn_way_to(q, entry, at, (const void *)key.function);
+        else
+#endif
+            learn_way(q, entry, at);
+        hkl_key_of(entry->ways, L, at, &key);
         if (key.pc == 0) return -1;
     }
     const int slot = slot_with(q, &key);
@@ -210,7 +247,7 @@ int hkl_quick_find(hkl_quick *q, const hkc_cfi_registers *at)
     if (__builtin_expect(entry->pc != at->pc, 0)) return find_slowly(q, at);
     const lua_State *L = (const lua_State *)at->saved[entry->thread];
     if (L != q->main && !hkl_thread_is(q->st, L)) return find_slowly(q, at);
-    if (!hkl_key_of(q, entry->ways, L, at, &key)) return -1;
+    if (!hkl_key_of(entry->ways, L, at, &key)) return -1;
     const int slot = slot_with(q, &key);
     return __builtin_expect(slot >= 0, 1) ? slot : find_slowly(q, at);
 }

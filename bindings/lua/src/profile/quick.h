@@ -23,8 +23,8 @@ enum {
 
 /* What a stack down to its first function in Lua depends on. */
 typedef struct hkl_quick_key {
-    uintptr_t pc;       /* the instruction of Lua, or four times the frame of a trace; 0 = none */
-    uintptr_t function; /* what functions of the same code have in common */
+    uintptr_t pc;       /* the instruction of Lua, or an address in the machine code of a trace; 0 = none */
+    uintptr_t function; /* what functions of the same code have in common, or the trace */
     uint64_t calls;     /* of functions in C above it; 0 = there are none */
 } hkl_quick_key;
 
@@ -35,8 +35,9 @@ typedef struct hkl_quick_slot {
     uint16_t count;      /* of frames */
 } hkl_quick_slot;
 
-/* A way from lua_Alloc up to the interpreter, through frames of constant size: with these return addresses at
- * their places it is known where the interpreter's instruction is. */
+/* A way from lua_Alloc up to the interpreter or to the machine code of a trace, through frames of constant size:
+ * with these return addresses at their places it is known where the interpreter's instruction is, or the return
+ * address of the machine code. */
 enum { HKL_QUICK_ON_STACK = 0, HKL_QUICK_IN_REGISTER = 1, HKL_QUICK_STORED = 2, HKL_QUICK_LONGER = 4 };
 typedef struct hkl_quick_way {
     struct hkl_quick_way *next; /* from the same place of the runtime; NULL = no more */
@@ -59,13 +60,12 @@ typedef struct hkl_quick {
     const hkl_state *st;
     hkl_walk *walk;
     hkl_frames *frames;
-    const hkl_traces *traces;
     const lua_State *main;
     hkl_quick_entry entries[HKL_QUICK_ENTRIES];
     hkl_quick_way ways[HKL_QUICK_WAYS]; /* [0] of nothing */
     hkl_quick_slot slots[HKL_QUICK_SLOTS];
     uintptr_t stacks[HKL_QUICK_SLOTS][HKL_QUICK_DEPTH];
-    /* Blocks with the code of functions in `slots`. When one is freed another function may come to lie there:
+    /* Blocks with the code of functions, and traces, in `slots`. When one is freed another function may come to lie there:
      * its slots are free then. */
     struct hkl_quick_code {
         uintptr_t block;
@@ -79,8 +79,7 @@ typedef struct hkl_quick {
 bool hkl_quick_known(void);
 
 /* Nothing is known; *q may be anything. What it points to is the profile's. */
-void hkl_quick_begin(hkl_quick *q, const hkl_state *st, hkl_walk *walk, hkl_frames *frames,
-                     const hkl_traces *traces);
+void hkl_quick_begin(hkl_quick *q, const hkl_state *st, hkl_walk *walk, hkl_frames *frames);
 
 /* The slot of the stack of who asks for memory, from the registers at the runtime's call of lua_Alloc. It is
  * that of the same stack until that stack's code is freed or another one needs the place; `user` is 0 when a

@@ -1,6 +1,7 @@
 #include "profile/trace.h"
 
 #include "lesson/lesson.h"
+#include "profile/snap.h"
 #include "state.h"
 
 #include <lauxlib.h>
@@ -18,6 +19,7 @@ enum { GLOBAL_AT = 16, BASE_AT = 32, TOP_AT = 40, FRAME_BYTES = 16, SLOT_BYTES =
 enum { LOOPS = 3, TURNS = 60, WORDS = 256 };
 
 typedef struct lesson {
+    const char *end;    /* of the first block, which has the thread, what all share and the compiler */
     const char *global; /* NULL = nothing to see now */
     uintptr_t base;     /* where the trace's frame will be */
     uint16_t jit_base_at;
@@ -226,21 +228,35 @@ static int teach(lua_State *L)
     const uint16_t running = number != 0 ? find_thread(L, s->jit_base_at) : 0;
     if (running == 0) return 0;
     const uint16_t events = find_events(L), hooks = find_hooks(L, events);
-    hkl_trace_layout_now =
-        (hkl_trace_layout){BASE_AT, s->jit_base_at, number, running, GLOBAL_AT, events, hooks};
+    hkl_trace_layout_now = (hkl_trace_layout){.base_at = BASE_AT,
+                                              .jit_base_at = s->jit_base_at,
+                                              .number_at = number,
+                                              .thread_at = running,
+                                              .global_at = GLOBAL_AT,
+                                              .events_at = events,
+                                              .hooks_at = hooks};
+#ifdef HKC_CFI_WALK
+    hkl_snap_learn(L, s->end);
+#endif
     return 0;
 }
 
 /* Blocks are of malloc, which on this platform gives what the runtimes can use. */
 static void *scratch_alloc(void *ud, void *ptr, size_t osize, size_t nsize)
 {
+    lesson *s = ud;
     (void)osize;
-    if (nsize != 0) {
-        see(ud);
-        return realloc(ptr, nsize);
+    if (nsize == 0) {
+        free(ptr);
+        return NULL;
     }
-    free(ptr);
-    return NULL;
+    see(s);
+#ifdef HKC_CFI_WALK
+    hkl_snap_see(nsize);
+#endif
+    void *block = realloc(ptr, nsize);
+    if (!s->end && block) s->end = (const char *)block + nsize;
+    return block;
 }
 
 static void learn(void)
@@ -263,9 +279,15 @@ static void lesson_words(hkl_lesson *kept)
 {
     hkl_trace_layout l = hkl_trace_layout_now;
     uint16_t *const words[] = {&l.base_at,   &l.jit_base_at, &l.number_at, &l.thread_at,
-                               &l.global_at, &l.events_at,   &l.hooks_at};
+                               &l.global_at, &l.events_at,   &l.hooks_at,  &l.traces_at};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         *words[i] = (uint16_t)hkl_lesson_word(kept, *words[i]);
+    l.has_snapshots = hkl_lesson_word(kept, l.has_snapshots) != 0;
+    l.object_constant = (uint8_t)hkl_lesson_word(kept, l.object_constant);
+    uintptr_t *const called[] = {&l.new_table, &l.copy_table, &l.join, &l.integer_text, &l.number_text,
+                                 &l.part};
+    for (size_t i = 0; i < sizeof called / sizeof *called; i++)
+        *called[i] = hkl_lesson_address(kept, *called[i]);
     if (!kept->broken) hkl_trace_layout_now = l;
 }
 

@@ -18,6 +18,12 @@ typedef struct hkl_trace_layout {
     uint16_t events_at;   /* a byte: which events may have handlers of jit.attach; 0xff = each is looked up */
     uint16_t
         hooks_at; /* a byte: which hooks there are, and what goes on; another: whether a trace is recorded */
+    uint16_t traces_at;               /* an array of all traces, by number */
+    bool has_snapshots;               /* and these are as profile/snap.h has them */
+    uint8_t object_constant;          /* what the compiler calls a constant that is an object; 0 = not known */
+    /* functions of the runtime that traces call: for constructors, and for strings of several parts, of numbers,
+     * and of a part of a string; 0 = not known */
+    uintptr_t new_table, copy_table, join, integer_text, number_text, part;
 } hkl_trace_layout;
 
 /* Of this process, after hkl_trace_learn; all 0 = no compiler, or not learnt: then nothing is known to be on
@@ -70,7 +76,7 @@ static inline hkl_trace_where hkl_trace_now(const lua_State *L)
 {
     enum { INTERPRETED = -1, IN_C = -2, RECORDED = 0x20 }; /* ~LJ_VMST_INTERP, ~LJ_VMST_C, DISPMODE_REC */
     const hkl_trace_layout *layout = &hkl_trace_layout_now;
-    const char *global = hkl_trace_global(L);
+    const char *global = (const char *)hkl_trace_global(L);
     if (layout->jit_base_at == 0) return HKL_TRACE_INTERPRETED;
     if (*(const uintptr_t *)(const void *)(global + layout->jit_base_at) != 0) return HKL_TRACE_ELSEWHERE;
     const int32_t state = *(const int32_t *)(const void *)(global + layout->number_at);
