@@ -28,8 +28,9 @@
 extern "C" {
 #endif
 
-/* The token of an allocation with these arguments, a constant, which the compiler infers from a sizeof in
- * them; they are not evaluated. 0 with compilers that do not know tokens. */
+/* Gives the token of an allocation with these arguments, which is a constant: the compiler infers the type
+ * from a sizeof in the arguments, and does not evaluate them. 0 = the compiler found no type, or does not
+ * know tokens. */
 #ifdef __has_builtin
 #if __has_builtin(__builtin_infer_alloc_token)
 #define HAK_TOKEN(...) ((uint64_t)__builtin_infer_alloc_token(__VA_ARGS__))
@@ -41,8 +42,9 @@ extern "C" {
 
 enum { HAK_TOKEN_LABELS = 200, HAK_TOKEN_SLOTS = 1024, HAK_TOKEN_MOST = 768 };
 
-/* The labels of the tokens of one context, which begins with zeros. The caller owns it; any thread that may
- * use the context may use it at the same time. A token stands in its slot, or in one of the next. */
+/* The labels of the tokens of one context. The caller owns the struct, clears it before the first use, and
+ * keeps it no longer than the context. Any thread that may use the context may use the struct at the same
+ * time. A token stands in the slot that its lower bits name, or in one of the next. */
 typedef struct hak_tokens {
     uint64_t token[HAK_TOKEN_SLOTS]; /* 0 = none yet */
     uint8_t label[HAK_TOKEN_SLOTS];
