@@ -1,5 +1,6 @@
 /* LD_PRELOAD: writes what a program asks of malloc into the file HAK_RECORD (see trace.h), HAK_RECORD_MOST
- * events at most. Only the first process that finds no such file is recorded. glibc. */
+ * events at most; with HAK_RECORD_SITES=1 also the caller, whose address is the same in each run without
+ * random addresses. Only the first process that finds no such file is recorded. glibc. */
 #include "trace.h"
 
 #include "preloaded.h"
@@ -8,7 +9,7 @@
 
 enum { BUFFER = 4096, MAP = 1 << 23 };
 
-static size_t most, written;
+static size_t most, written, sites;
 static trace_event buffer[BUFFER];
 static size_t buffered;
 /* Open addressing: address of a block -> its slot. Free slots are a stack. */
@@ -33,6 +34,7 @@ static void *pages(size_t n)
 static bool note_begin(void)
 {
     most = number_of("HAK_RECORD_MOST", SIZE_MAX);
+    sites = number_of("HAK_RECORD_SITES", 0);
     map = pages(MAP * sizeof *map);
     free_slots = pages(MAP * sizeof *free_slots);
     return map && free_slots;
@@ -78,11 +80,10 @@ static void put(unsigned op, uint32_t slot, size_t size, uint32_t site)
 
 static void note_made(void *p, size_t n, const void *caller)
 {
-    (void)caller;
     struct entry *e = find((uintptr_t)p);
     e->p = (uintptr_t)p;
     e->slot = free_count ? free_slots[--free_count] : slots++;
-    put(TRACE_ALLOC, e->slot, n ? n : 1, 0);
+    put(TRACE_ALLOC, e->slot, n ? n : 1, sites ? (uint32_t)(uintptr_t)caller : 0);
 }
 
 static void note_freed(void *p)

@@ -16,18 +16,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-enum { HKC_PAGE = 4096 };
-
-static __attribute__((cold, noinline)) void *hkc_no_memory(void)
-{
-    errno = ENOMEM;
-    return NULL;
-}
-
-void *malloc(size_t n)
-{
-    return hkc_malloc(n);
-}
+#define HKC_FUNCTION(name) name
+#define HKC_TOKEN
+#define HKC_PASS
+#include "common/malloc/blocks.h"
 
 void free(void *p)
 {
@@ -55,86 +47,6 @@ void free_aligned_sized(void *p, size_t align, size_t n)
     (void)align;
     (void)n;
     free(p);
-}
-
-void *calloc(size_t count, size_t n)
-{
-    size_t total;
-    if (__builtin_mul_overflow(count, n, &total)) return hkc_no_memory();
-    return hkc_calloc(total);
-}
-
-void *realloc(void *p, size_t n)
-{
-    if (!p) return hkc_malloc(n);
-    if (n == 0) {
-        hkc_free(p);
-        return NULL;
-    }
-    return hkc_resize(p, n);
-}
-
-void *reallocarray(void *p, size_t count, size_t n)
-{
-    size_t total;
-    if (__builtin_mul_overflow(count, n, &total)) return hkc_no_memory();
-    return realloc(p, total);
-}
-
-static inline int hkc_is_power_of_two(size_t n)
-{
-    return n != 0 && (n & (n - 1)) == 0;
-}
-
-static void *hkc_aligned_checked(size_t align, size_t n)
-{
-    int saved = errno;
-    void *p = hkc_aligned(align, n);
-    errno = saved;
-    return p ? p : hkc_no_memory();
-}
-
-/* glibc sets errno, too, where the memory is missing, and programs read it. */
-int posix_memalign(void **out, size_t align, size_t n)
-{
-    if (!hkc_is_power_of_two(align) || align % sizeof(void *) != 0) return EINVAL;
-    void *p = hkc_aligned_checked(align, n);
-    if (!p) return ENOMEM;
-    *out = p;
-    return 0;
-}
-
-void *aligned_alloc(size_t align, size_t n)
-{
-    if (!hkc_is_power_of_two(align)) {
-        errno = EINVAL;
-        return NULL;
-    }
-    return hkc_aligned_checked(align, n);
-}
-
-/* glibc takes the next power of two. */
-void *memalign(size_t align, size_t n)
-{
-    if (align > SIZE_MAX / 2 + 1) {
-        errno = EINVAL;
-        return NULL;
-    }
-    size_t power = 1;
-    while (power < align)
-        power *= 2;
-    return hkc_aligned_checked(power, n);
-}
-
-void *valloc(size_t n)
-{
-    return memalign(HKC_PAGE, n);
-}
-
-void *pvalloc(size_t n)
-{
-    if (n > SIZE_MAX - HKC_PAGE) return hkc_no_memory();
-    return memalign(HKC_PAGE, n == 0 ? HKC_PAGE : (n + HKC_PAGE - 1) & ~(size_t)(HKC_PAGE - 1));
 }
 
 size_t malloc_usable_size(void *p)

@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 /* Each live block is in the table of an exact profile. */
@@ -92,6 +93,23 @@ static void name_frame(void *user, uintptr_t frame, hkc_frame *out)
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
 static hkc_names names;
 
+/* The program's file, for the names of labels that are tokens, where no stacks name it. */
+static void program_json(hkc_json *w, const hak_ctx *ctx)
+{
+    const uintptr_t entry = getauxval(AT_ENTRY);
+    hkc_frame program = {0};
+    if (profiled || !hak_label_name(ctx, 1) || !hkc_names_add(&names, entry)) return;
+    hkc_names_resolve(&names);
+    hkc_frame_of(&names, entry, &program);
+    if (!program.path || !program.build_id) return;
+    hkc_json_array(w, "images");
+    hkc_json_object(w, NULL);
+    hkc_json_text(w, "path", program.path);
+    hkc_json_text(w, "build_id", program.build_id);
+    hkc_json_end(w);
+    hkc_json_end(w);
+}
+
 static int put_json(void *unused, hkc_json *w)
 {
     hak_ctx *ctx = hks_heap_shared();
@@ -105,6 +123,7 @@ static int put_json(void *unused, hkc_json *w)
     hak_profile_visit(ctx, add_names, &names);
     hkc_names_resolve(&names);
     const int error = hkc_profile_json(w, ctx, name_frame, &names);
+    program_json(w, ctx);
     hkc_json_end(w);
     hkc_report_json_end(w);
     pthread_mutex_unlock(&writing);

@@ -28,8 +28,8 @@ typedef struct kept {
 } kept;
 static kept errors = {.fd = -1}, stream = {.fd = -1};
 
-/* Room for a line, and for a report. */
-enum { LINE_BYTES = 2048, REPORT_BYTES = 8192 };
+/* Room for a line, and for a report, which has a row for each label of a program with tokens. */
+enum { LINE_BYTES = 2048, REPORT_BYTES = 64 << 10, LABELS = HAK_LABELS_MAX + 1 };
 typedef struct text {
     char *bytes;
     size_t room, used;
@@ -103,11 +103,35 @@ static __attribute__((format(printf, 2, 3))) void add(text *t, const char *forma
     if (n > 0 && (size_t)n < sizeof line) put(t, line, (size_t)n);
 }
 
-static void compose(text *t)
+/* Sorts them, the largest first. qsort may allocate. */
+static void sort(hak_label_info *labels, int count)
+{
+    for (int i = 1; i < count; i++) {
+        const hak_label_info label = labels[i];
+        int at = i;
+        for (; at > 0 && labels[at - 1].live_bytes < label.live_bytes; at--)
+            labels[at] = labels[at - 1];
+        labels[at] = label;
+    }
+}
+
+/* Fills in the labels of a program with tokens; there is room for LABELS. */
+static void add_labels(hkc_report *report, const hak_ctx *ctx, hak_label_info *labels)
+{
+    if (!hak_label_name(ctx, 1)) return;
+    const int count = hak_labels_stats(ctx, labels, LABELS);
+    labels[0].name = "unlabelled";
+    sort(labels, count);
+    report->labels = labels;
+    report->label_count = count;
+}
+
+static void compose(text *t, hak_label_info *labels)
 {
     hkc_report report = {.name = hks_heap_name, .note = "", .stats = {.size = sizeof report.stats}};
     hak_ctx *ctx = hks_heap_shared();
     if (!ctx || hak_ctx_stats(ctx, &report.stats) != 0) return;
+    add_labels(&report, ctx, labels);
     hkc_parts *parts = hkc_parts_of(0, &ctx, 1);
     report.parts = parts;
     report.threads = hks_heap_threads();
@@ -132,13 +156,15 @@ static bool write_all(int fd, const text *t)
     return write_bytes(fd, t->bytes, t->used);
 }
 
-/* In pages: a thread with a small stack may end the process. false = there is no memory. */
+/* In pages: a thread with a small stack may end the process. Behind the text is the room for labels. false =
+ * there is no memory. */
+enum { REPORT_PAGES = REPORT_BYTES + LABELS * sizeof(hak_label_info) };
 static bool compose_report(text *t)
 {
-    void *p = mmap(NULL, REPORT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *p = mmap(NULL, REPORT_PAGES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) return false;
     *t = (text){p, REPORT_BYTES, 0};
-    compose(t);
+    compose(t, (hak_label_info *)(void *)(p + REPORT_BYTES));
     return true;
 }
 
@@ -161,7 +187,7 @@ void hks_report_write(void)
     if (!compose_report(&t)) return;
     if (*path == '\0') write_all(hks_report_descriptor(), &t);
     else write_file(&t);
-    munmap(t.bytes, t.room);
+    munmap(t.bytes, REPORT_PAGES);
 }
 
 void hks_report_print(void (*print)(void *to, const char *text), void *to)
@@ -172,7 +198,7 @@ void hks_report_print(void (*print)(void *to, const char *text), void *to)
     t.bytes[t.used] = '\0';
     if (print) print(to, t.bytes);
     else write_all(STDERR_FILENO, &t);
-    munmap(t.bytes, t.room);
+    munmap(t.bytes, REPORT_PAGES);
 }
 
 void hks_report_failed(const char *what, const char *file, int error)

@@ -150,7 +150,62 @@ size_t hkr_code_lines(const char *path, const char *build_id, uint64_t address,
     return unit ? add_inlined(unit, address + shift - unit_shift, lines) : 1;
 }
 
+/* ---- Types ----------------------------------------------------------------------------------------- */
+
+enum { TYPE_NAME = 4096, SCOPES = 64 };
+
+typedef struct types {
+    hkr_type_fn *each;
+    void *user;
+    char name[TYPE_NAME]; /* the scopes around, each with its "::" */
+} types;
+
+static bool is_record(int tag)
+{
+    return tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type;
+}
+
+static bool is_type(int tag)
+{
+    return is_record(tag) || tag == DW_TAG_enumeration_type || tag == DW_TAG_base_type ||
+           tag == DW_TAG_typedef;
+}
+
+/* used: bytes of the scopes around. */
+static void visit_types(types *t, Dwarf_Die *parent, size_t used, unsigned depth)
+{
+    Dwarf_Die die;
+    if (depth == SCOPES || dwarf_child(parent, &die) != 0) return;
+    do {
+        const int tag = dwarf_tag(&die);
+        if (!is_type(tag) && tag != DW_TAG_namespace) continue;
+        const char *name = dwarf_diename(&die);
+        if (!name && tag == DW_TAG_namespace) name = "(anonymous namespace)";
+        const size_t size = name ? strlen(name) : 0;
+        if (size == 0 || size + 3 > sizeof t->name - used) continue;
+        memcpy(t->name + used, name, size + 1);
+        if (tag != DW_TAG_namespace) t->each(t->user, t->name, is_record(tag));
+        memcpy(t->name + used + size, "::", 3);
+        visit_types(t, &die, used + size + 2, depth + 1);
+    } while (dwarf_siblingof(&die, &die) == 0);
+}
+
+void hkr_code_types(const char *path, const char *build_id, hkr_type_fn *each, void *user)
+{
+    const code *c = code_of(path, build_id);
+    types t = {.each = each, .user = user};
+    Dwarf_Addr shift;
+    Dwarf_Die *unit = NULL;
+    while (c && c->module && (unit = dwfl_module_nextcu(c->module, unit, &shift)) != NULL)
+        visit_types(&t, unit, 0, 0);
+}
+
 #else
+
+void hkr_code_types(const char *path, const char *build_id, hkr_type_fn *each, void *user)
+{
+    (void)path, (void)build_id, (void)each, (void)user;
+}
 
 size_t hkr_code_lines(const char *path, const char *build_id, uint64_t address,
                       hkr_code_line lines[HKR_INLINED])

@@ -1,6 +1,7 @@
 #include "check.h"
 #include "machine.h"
 #include "report.h"
+#include "tokens.h"
 
 #include <errno.h>
 #include <math.h>
@@ -214,6 +215,7 @@ static const char *context_of(hkr_report *r, hkr_context *c, json_t *names, json
     const json_t *stacks, *frames;
     if (!json_is_object(from)) return "a context";
     r->changed |= hkr_machine(from, &r->names);
+    r->changed |= hkr_tokens(from);
     if (!name_of(r, c, names, from)) return "name";
     if (!member(from, "stats", JSON_OBJECT, &c->stats)) return "stats";
     if (!member(from, "labels", JSON_ARRAY, &c->labels)) return "labels";

@@ -2,6 +2,7 @@
 #include "common/file.h"
 #include "policies.h"
 #include "report.h"
+#include "tokens.h"
 #ifdef HKR_PUSH
 #include "push.h"
 #endif
@@ -48,6 +49,7 @@ static const char usage[] =
     "  -n, --top N         rows of a table, 20 by default\n"
     "  -i, --interval SEC  of attach and top, 1 by default; of push, 60\n"
     "  -l, --listen PLACE  of serve: PORT, HOST:PORT or PATH; 127.0.0.1:9464 by default\n"
+    "  -t, --tokens N      the -falloc-token-max=N of the program, for the names of its types\n"
     "  -h, --help; -V, --version\n"
     "FILE is a report, \"hakmem-report/1\"; - is standard input.\n";
 
@@ -146,7 +148,7 @@ static int wrong_option(int argc, char **argv, const char *at)
 {
     char option[3] = {'-', (char)optopt, '\0'};
     const bool is_short =
-        optopt != 0 && !strchr("obnilhV", optopt); /* else a long one with too much behind it */
+        optopt != 0 && !strchr("obnilthV", optopt); /* else a long one with too much behind it */
     if (argc > 1 && argv[1][0] != '-' && !is_other(argv[1]) && !find(argv[1])) return no_command(argv[1]);
     return wrong("no such option:", is_short ? option : at);
 }
@@ -317,21 +319,18 @@ enum { OTLP = 256 }; /* an option without a letter */
 
 int main(int argc, char **argv)
 {
-    static const struct option known[] = {{"output", required_argument, NULL, 'o'},
-                                          {"by", required_argument, NULL, 'b'},
-                                          {"top", required_argument, NULL, 'n'},
-                                          {"interval", required_argument, NULL, 'i'},
-                                          {"listen", required_argument, NULL, 'l'},
-                                          {"otlp", required_argument, NULL, OTLP},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {"version", no_argument, NULL, 'V'},
-                                          {0}};
+    static const struct option known[] = {
+        {"output", required_argument, NULL, 'o'}, {"by", required_argument, NULL, 'b'},
+        {"top", required_argument, NULL, 'n'},    {"interval", required_argument, NULL, 'i'},
+        {"listen", required_argument, NULL, 'l'}, {"otlp", required_argument, NULL, OTLP},
+        {"tokens", required_argument, NULL, 't'}, {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},      {0}};
     hkr_options options = {.by = HKR_LIVE_BYTES, .top = 20};
     const char *output_name = NULL, *place = NULL, *url = NULL;
     double interval = 0;
     char *end;
     opterr = 0;
-    for (int c; (c = getopt_long(argc, argv, ":o:b:n:i:l:hV", known, NULL)) != -1;) {
+    for (int c; (c = getopt_long(argc, argv, ":o:b:n:i:l:t:hV", known, NULL)) != -1;) {
         switch (c) {
         case 'o':
             if (*optarg == '\0') return wrong("--output is the name of a file, not", optarg);
@@ -351,6 +350,11 @@ int main(int argc, char **argv)
             break;
         case 'l':
             place = optarg;
+            break;
+        case 't':
+            hkr_tokens_most = strtoull(optarg, &end, 10);
+            if (end == optarg || *end || *optarg == '-' || hkr_tokens_most == 0)
+                return wrong("--tokens is a number from 1 on, not", optarg);
             break;
         case OTLP:
             url = optarg;

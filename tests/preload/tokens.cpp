@@ -1,0 +1,285 @@
+// Calls what clang makes of allocations with -fsanitize=alloc-token, by hand, for test_tokens.py: a compiler
+// that has the option is rare. Compiled with debug information, and linked with the shim.
+//
+//   tokens functions          each function with a token of its own, 1000 and up, so many blocks of 100 bytes
+//   tokens fast               the same of the other interface, with tokens 0 to 15
+//   tokens types A B C        10 blocks for each of three types, whose tokens are given
+//   tokens live A B C         the same, and waits
+//   tokens many N             N tokens, a block of 64 bytes each, twice
+//   tokens threads N          N tokens in each of four threads, 100 blocks of 48 bytes each
+//   tokens realloc            labels of blocks that change their size
+//   tokens errors             what cannot be had
+//   tokens loop N             N pairs of an allocation with a token and a free; N below 0: without a token
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace shop
+{
+
+struct Item {
+    int numbers[10];
+};
+
+template <typename T>
+struct Basket {
+    T first;
+    Basket *next;
+};
+
+} // namespace shop
+
+union plain {
+    long number;
+    char bytes[24];
+};
+
+// Debug information has only types that are used.
+shop::Item *volatile some_item;
+shop::Basket<int> *volatile some_basket;
+union plain *volatile some_plain;
+
+extern "C" {
+void *__alloc_token_malloc(size_t n, size_t token);
+void *__alloc_token_calloc(size_t count, size_t n, size_t token);
+void *__alloc_token_realloc(void *p, size_t n, size_t token);
+void *__alloc_token_reallocarray(void *p, size_t count, size_t n, size_t token);
+int __alloc_token_posix_memalign(void **out, size_t align, size_t n, size_t token);
+void *__alloc_token_aligned_alloc(size_t align, size_t n, size_t token);
+void *__alloc_token_memalign(size_t align, size_t n, size_t token);
+void *__alloc_token_valloc(size_t n, size_t token);
+void *__alloc_token_pvalloc(size_t n, size_t token);
+void *__alloc_token__Znwm(size_t n, size_t token);
+void *__alloc_token__Znam(size_t n, size_t token);
+void *__alloc_token__ZnwmRKSt9nothrow_t(size_t n, const std::nothrow_t &, size_t token);
+void *__alloc_token__ZnamRKSt9nothrow_t(size_t n, const std::nothrow_t &, size_t token);
+void *__alloc_token__ZnwmSt11align_val_t(size_t n, size_t align, size_t token);
+void *__alloc_token__ZnamSt11align_val_t(size_t n, size_t align, size_t token);
+void *__alloc_token__ZnwmSt11align_val_tRKSt9nothrow_t(size_t n, size_t align, const std::nothrow_t &,
+                                                       size_t token);
+void *__alloc_token__ZnamSt11align_val_tRKSt9nothrow_t(size_t n, size_t align, const std::nothrow_t &,
+                                                       size_t token);
+void *__alloc_token_0_malloc(size_t n);
+void *__alloc_token_1_calloc(size_t count, size_t n);
+void *__alloc_token_2_realloc(void *p, size_t n);
+void *__alloc_token_3_reallocarray(void *p, size_t count, size_t n);
+int __alloc_token_4_posix_memalign(void **out, size_t align, size_t n);
+void *__alloc_token_5_aligned_alloc(size_t align, size_t n);
+void *__alloc_token_6_memalign(size_t align, size_t n);
+void *__alloc_token_7_valloc(size_t n);
+void *__alloc_token_8_pvalloc(size_t n);
+void *__alloc_token_9__Znwm(size_t n);
+void *__alloc_token_10__Znam(size_t n);
+void *__alloc_token_11__ZnwmRKSt9nothrow_t(size_t n, const std::nothrow_t &);
+void *__alloc_token_12__ZnamRKSt9nothrow_t(size_t n, const std::nothrow_t &);
+void *__alloc_token_13__ZnwmSt11align_val_t(size_t n, size_t align);
+void *__alloc_token_14__ZnamSt11align_val_t(size_t n, size_t align);
+void *__alloc_token_15__ZnwmSt11align_val_tRKSt9nothrow_t(size_t n, size_t align, const std::nothrow_t &);
+void *__alloc_token_15__ZnamSt11align_val_tRKSt9nothrow_t(size_t n, size_t align, const std::nothrow_t &);
+}
+
+static void require(bool holds, const char *what)
+{
+    if (holds) return;
+    std::fprintf(stderr, "tokens: %s\n", what);
+    std::exit(1);
+}
+
+// The first of the bytes says that the block is the program's.
+static void take(void *p, size_t align, const char *what)
+{
+    require(p && reinterpret_cast<uintptr_t>(p) % align == 0, what);
+    std::memset(p, 0x5A, 100);
+}
+
+// With the token 1000 + i it takes i + 1 blocks.
+static void each_function()
+{
+    for (size_t i = 0; i < 17; i++)
+        for (size_t k = 0; k <= i; k++) {
+            const size_t token = 1000 + i, n = 100, align = 64;
+            void *p = nullptr;
+            switch (i) {
+            case 0:
+                p = __alloc_token_malloc(n, token);
+                break;
+            case 1:
+                p = __alloc_token_calloc(10, 10, token);
+                for (size_t b = 0; b < n; b++)
+                    require(static_cast<char *>(p)[b] == 0, "calloc");
+                break;
+            case 2:
+                p = __alloc_token_realloc(nullptr, n, token);
+                break;
+            case 3:
+                p = __alloc_token_reallocarray(nullptr, 10, 10, token);
+                break;
+            case 4:
+                require(__alloc_token_posix_memalign(&p, align, n, token) == 0, "posix_memalign");
+                break;
+            case 5:
+                p = __alloc_token_aligned_alloc(align, n, token);
+                break;
+            case 6:
+                p = __alloc_token_memalign(align, n, token);
+                break;
+            case 7:
+                p = __alloc_token_valloc(n, token);
+                break;
+            case 8:
+                p = __alloc_token_pvalloc(n, token);
+                break;
+            case 9:
+                p = __alloc_token__Znwm(n, token);
+                break;
+            case 10:
+                p = __alloc_token__Znam(n, token);
+                break;
+            case 11:
+                p = __alloc_token__ZnwmRKSt9nothrow_t(n, std::nothrow, token);
+                break;
+            case 12:
+                p = __alloc_token__ZnamRKSt9nothrow_t(n, std::nothrow, token);
+                break;
+            case 13:
+                p = __alloc_token__ZnwmSt11align_val_t(n, align, token);
+                break;
+            case 14:
+                p = __alloc_token__ZnamSt11align_val_t(n, align, token);
+                break;
+            case 15:
+                p = __alloc_token__ZnwmSt11align_val_tRKSt9nothrow_t(n, align, std::nothrow, token);
+                break;
+            default:
+                p = __alloc_token__ZnamSt11align_val_tRKSt9nothrow_t(n, align, std::nothrow, token);
+            }
+            const size_t aligned = i == 7 || i == 8 ? 4096 : (i >= 4 && i <= 6) || i >= 13 ? align : 16;
+            take(p, aligned, "a block of no or another alignment");
+        }
+}
+
+static void each_fast()
+{
+    void *p = nullptr;
+    take(__alloc_token_0_malloc(100), 16, "0");
+    take(__alloc_token_1_calloc(10, 10), 16, "1");
+    take(__alloc_token_2_realloc(nullptr, 100), 16, "2");
+    take(__alloc_token_3_reallocarray(nullptr, 10, 10), 16, "3");
+    require(__alloc_token_4_posix_memalign(&p, 64, 100) == 0, "4");
+    take(p, 64, "4");
+    take(__alloc_token_5_aligned_alloc(64, 100), 64, "5");
+    take(__alloc_token_6_memalign(64, 100), 64, "6");
+    take(__alloc_token_7_valloc(100), 4096, "7");
+    take(__alloc_token_8_pvalloc(100), 4096, "8");
+    take(__alloc_token_9__Znwm(100), 16, "9");
+    take(__alloc_token_10__Znam(100), 16, "10");
+    take(__alloc_token_11__ZnwmRKSt9nothrow_t(100, std::nothrow), 16, "11");
+    take(__alloc_token_12__ZnamRKSt9nothrow_t(100, std::nothrow), 16, "12");
+    take(__alloc_token_13__ZnwmSt11align_val_t(100, 64), 64, "13");
+    take(__alloc_token_14__ZnamSt11align_val_t(100, 64), 64, "14");
+    take(__alloc_token_15__ZnwmSt11align_val_tRKSt9nothrow_t(100, 64, std::nothrow), 64, "15");
+    take(__alloc_token_15__ZnamSt11align_val_tRKSt9nothrow_t(100, 64, std::nothrow), 64, "15");
+}
+
+static void types(char **tokens)
+{
+    for (int i = 0; i < 10; i++) {
+        some_item = static_cast<shop::Item *>(
+            __alloc_token__Znwm(sizeof(shop::Item), std::strtoull(tokens[0], nullptr, 10)));
+        some_basket = static_cast<shop::Basket<int> *>(
+            __alloc_token__Znwm(sizeof(shop::Basket<int>), std::strtoull(tokens[1], nullptr, 10)));
+        some_plain = static_cast<union plain *>(
+            __alloc_token_malloc(sizeof(union plain), std::strtoull(tokens[2], nullptr, 10)));
+    }
+}
+
+static long tokens_wanted;
+
+static void many(size_t n, size_t blocks)
+{
+    // Far apart, and some of them with the same lower bits.
+    for (size_t i = 1; i <= static_cast<size_t>(tokens_wanted); i++)
+        for (size_t k = 0; k < blocks; k++)
+            std::memset(__alloc_token_malloc(n, i * 0x9E3779B97F4A7C00u + i % 7), 1, n);
+}
+
+static void *in_thread(void *unused)
+{
+    many(48, 100);
+    return unused;
+}
+
+static void threads()
+{
+    pthread_t all[4];
+    for (pthread_t &t : all)
+        require(pthread_create(&t, nullptr, in_thread, nullptr) == 0, "a thread");
+    for (pthread_t &t : all)
+        pthread_join(t, nullptr);
+}
+
+static void resize()
+{
+    void *p = std::malloc(100);
+    p = __alloc_token_realloc(p, 110, 2001); // takes the label
+    __alloc_token_malloc(100, 2002);
+    void *q = __alloc_token_malloc(100, 2003);
+    q = __alloc_token_realloc(q, 5000, 0); // keeps the label
+    void *r = __alloc_token_malloc(100, 2004);
+    r = std::realloc(r, 5000); // keeps the label
+    void *s = __alloc_token_malloc(100, 2005);
+    s = __alloc_token_realloc(s, 2 << 20, 2006); // takes another, as a large block
+    void *t = __alloc_token_realloc(__alloc_token_malloc(100, 2007), 0, 2007);
+    require(p && q && r && s && !t, "realloc");
+}
+
+static void errors()
+{
+    void *p = &p;
+    volatile size_t huge = SIZE_MAX / 2;
+    errno = 0;
+    require(!__alloc_token_malloc(huge, 5) && errno == ENOMEM, "malloc");
+    errno = 0;
+    require(!__alloc_token_calloc(huge, 3, 5) && errno == ENOMEM, "calloc");
+    errno = 0;
+    require(!__alloc_token_reallocarray(nullptr, huge, 3, 5) && errno == ENOMEM, "reallocarray");
+    require(__alloc_token_posix_memalign(&p, 24, 100, 5) == EINVAL && p == &p, "posix_memalign, alignment");
+    require(__alloc_token_posix_memalign(&p, 64, huge, 5) == ENOMEM && p == &p, "posix_memalign, size");
+    errno = 0;
+    require(!__alloc_token_aligned_alloc(24, 100, 5) && errno == EINVAL, "aligned_alloc");
+    require(!__alloc_token__ZnwmRKSt9nothrow_t(huge, std::nothrow, 5), "new, nothrow");
+    bool thrown = false;
+    try {
+        __alloc_token__Znwm(huge, 5);
+    } catch (const std::bad_alloc &) {
+        thrown = true;
+    }
+    require(thrown, "new throws");
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    tokens_wanted = argc > 2 ? std::atol(argv[2]) : 0;
+    if (std::strcmp(what, "functions") == 0) each_function();
+    else if (std::strcmp(what, "fast") == 0) each_fast();
+    else if (std::strcmp(what, "types") == 0 && argc == 5) types(argv + 2);
+    else if (std::strcmp(what, "live") == 0 && argc == 5) types(argv + 2), pause();
+    else if (std::strcmp(what, "many") == 0) many(64, 1), many(64, 1);
+    else if (std::strcmp(what, "threads") == 0) threads();
+    else if (std::strcmp(what, "realloc") == 0) resize();
+    else if (std::strcmp(what, "errors") == 0) errors();
+    else if (std::strcmp(what, "loop") == 0) {
+        for (long i = 0; i < tokens_wanted; i++)
+            std::free(__alloc_token_malloc(64, 0xF123456789ABCDEFu));
+        for (long i = 0; i > tokens_wanted; i--)
+            std::free(std::malloc(64));
+    } else return 2;
+    return 0;
+}
