@@ -172,6 +172,7 @@ static hak_wasmtime_instance *new_instance(hak_wasm_tenant *tenant, const hak_wa
         i->module = module;
         i->base = NULL;
         i->charged = 0;
+        i->rests = false;
         i->store = wasmtime_store_new(module->engine, data, NULL);
         i->context = wasmtime_store_context(i->store);
         if (hkw_tables_begin(i)) {
@@ -216,13 +217,23 @@ void hak_wasmtime_instance_close(hak_wasmtime_instance *i)
     hak_wasm_dismiss(tenant);
 }
 
+/* Before anybody uses the memory. */
+static void wake(hak_wasmtime_instance *i)
+{
+    if (!i->rests) return;
+    i->rests = false;
+    hak_wasm_memory_wake(i->module->host, i->base);
+}
+
 wasmtime_context_t *hak_wasmtime_instance_context(hak_wasmtime_instance *instance)
 {
+    wake(instance);
     return instance->context;
 }
 
 wasmtime_instance_t *hak_wasmtime_instance_get(hak_wasmtime_instance *instance)
 {
+    wake(instance);
     return &instance->instance;
 }
 
@@ -231,6 +242,7 @@ wasmtime_error_t *hak_wasmtime_call(hak_wasmtime_instance *instance, const wasmt
                                     wasmtime_val_t *results, size_t result_count, wasm_trap_t **trap)
 {
     wasm_trap_t *trapped = NULL;
+    wake(instance);
     hak_wasm_scope before = hak_wasm_enter(instance->tenant, HAK_WASM_INSTANCE);
     wasmtime_error_t *error = refuel(instance);
     if (!error)
@@ -295,15 +307,15 @@ static int fit(hak_wasmtime_instance *i, size_t wanted)
     return error ? -1 : 0;
 }
 
-int hak_wasmtime_reset(hak_wasmtime_instance *i, hak_wasmtime_image *image)
+/* back: hak_wasm_memory_reset or _rest. */
+static int reset(hak_wasmtime_instance *i, hak_wasmtime_image *image,
+                 int (*back)(hak_wasm_host *, void *, hak_wasm_image *))
 {
     const hak_wasmtime_module *module = i->module;
     if (!image || image->module != module) return -1;
+    wake(i);
     find_state(i);
-    if (fit(i, hak_wasm_image_size(image->memory)) != 0 ||
-        hak_wasm_memory_reset(module->host, i->base, image->memory) != 0) {
-        return -1;
-    }
+    if (fit(i, hak_wasm_image_size(image->memory)) != 0) return -1;
     for (uint32_t n = 0; n < module->globals; n++) {
         wasmtime_error_t *error = wasmtime_global_set(i->context, &i->globals[n], &image->globals[n]);
         if (error) {
@@ -311,5 +323,17 @@ int hak_wasmtime_reset(hak_wasmtime_instance *i, hak_wasmtime_image *image)
             return -1;
         }
     }
+    return back(module->host, i->base, image->memory);
+}
+
+int hak_wasmtime_reset(hak_wasmtime_instance *i, hak_wasmtime_image *image)
+{
+    return reset(i, image, hak_wasm_memory_reset);
+}
+
+int hak_wasmtime_rest(hak_wasmtime_instance *i, hak_wasmtime_image *image)
+{
+    if (reset(i, image, hak_wasm_memory_rest) != 0) return -1;
+    i->rests = true;
     return 0;
 }

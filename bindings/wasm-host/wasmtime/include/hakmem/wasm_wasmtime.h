@@ -135,6 +135,11 @@ HAK_API void hak_wasmtime_image_drop(hak_wasmtime_image *image);
  * its memory grew beyond the image (wasmtime cannot shrink a memory), the image is of another module, or a
  * limit is reached. Cost: as hak_wasm_memory_reset. */
 HAK_API int hak_wasmtime_reset(hak_wasmtime_instance *instance, hak_wasmtime_image *image);
+/* Does what hak_wasmtime_reset does, for an instance that waits for its next request: its memory rests
+ * (hak_wasm_memory_rest), so that ticks give its pages back. hak_wasmtime_call ends the rest, and so do
+ * hak_wasmtime_instance_context and _get: a host that calls wasmtime by itself asks for them anew before it
+ * does. */
+HAK_API int hak_wasmtime_rest(hak_wasmtime_instance *instance, hak_wasmtime_image *image);
 
 /* Lets wasmtime's own allocations come from the host too, under the current tenant and label, or the host's
  * own tenant. Patches the calls of malloc and its kind in the shared library that wasmtime is in, and in no
