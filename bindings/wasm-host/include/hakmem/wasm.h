@@ -280,6 +280,29 @@ HAK_API int hak_wasm_tenant_modules(hak_wasm_tenant *tenant, const hak_wasm_modu
 HAK_API int hak_wasm_module_check(const hak_wasm_tenant *tenant, const void *bytes, size_t size, char *error,
                                   size_t error_size);
 
+/* ---- Compiled modules ---------------------------------------------------------------------------- */
+
+/* A folder keeps what runtimes made of modules, in a file for each module and runtime whose name is the
+ * SHA-256 of both, so that a process that starts again compiles nothing. Machine code is run as it is: a
+ * folder is refused, and a file is as if it were not there, if others than this user or root may write to
+ * it; and so is a file that does not have the hash of its name and content that was written with it. */
+typedef struct hak_wasm_code {
+    void *bytes;
+    size_t size;
+} hak_wasm_code;
+/* Finds the code that `runtime` made of the module. runtime: its name, version and settings, in whatever
+ * form tells those apart that cannot run each other's code. Returns 1, and *code is to be freed; 0 = there
+ * is none; -1 with a text in `error` = the folder cannot be used. Cost: reads the file, and hashes the
+ * file and the module, at about 200 MB a second. */
+HAK_API int hak_wasm_code_get(const char *folder, const char *runtime, const void *module, size_t size,
+                              hak_wasm_code *code, char *error, size_t error_size);
+/* Keeps code, in place of what was there. Others that get meanwhile find the old or the new code. Returns
+ * 0, or -1 with a text. */
+HAK_API int hak_wasm_code_put(const char *folder, const char *runtime, const void *module, size_t size,
+                              const void *code, size_t code_size, char *error, size_t error_size);
+/* Frees what hak_wasm_code_get found; code that has none is fine. */
+HAK_API void hak_wasm_code_free(hak_wasm_code *code);
+
 /* ---- Processor time ------------------------------------------------------------------------------ */
 
 /* Limits the steps that each call of a guest of the tenant, or of its children, may take; 0 = no limit. At
