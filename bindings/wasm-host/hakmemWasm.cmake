@@ -76,7 +76,8 @@ function(hakmem_add_wasm_wasm2c target)
     set(HAKMEM_WASM_RT_WHY "" PARENT_SCOPE)
     set(sources ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/wasm2c)
     add_library(${target} STATIC
-        ${sources}/memory.c ${sources}/parts.c ${sources}/snapshot.c ${sources}/steps.c ${sources}/table.c)
+        ${sources}/memory.c ${sources}/parts.c ${sources}/snapshot.c ${sources}/stack.c ${sources}/steps.c
+        ${sources}/table.c)
     target_compile_features(${target} PRIVATE c_std_11)
     set_target_properties(${target} PROPERTIES C_VISIBILITY_PRESET hidden)
     target_include_directories(${target} SYSTEM PUBLIC ${HAKMEM_WASM_RT_INCLUDE} ${HAKMEM_WASM_RT_IMPL_INCLUDE})

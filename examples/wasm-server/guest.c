@@ -164,7 +164,7 @@ void guest_delete(guest *g)
 
 bool guest_reset(guest *g)
 {
-    return hak_wasmtime_reset(g->instance, g->engine->image) == 0;
+    return hak_wasmtime_rest(g->instance, g->engine->image) == 0;
 }
 
 /* n bytes of the guest's memory, which may grow with every call; NULL where there are none. */
@@ -179,6 +179,7 @@ static char *span(guest *g, int32_t at, size_t n)
 static void begin(guest *g, turn *t)
 {
     seeds s;
+    g->context = hak_wasmtime_instance_context(g->instance); /* which ends the rest */
     if (getentropy(&s, SEEDS_BYTES) != 0) fail(g, RUN_REFUSED, strdup("no random numbers"));
     s.random |= s.random == 0;
     memcpy(wasmtime_memory_data(g->context, &g->memory) + g->engine->seeds_at, &s, SEEDS_BYTES);

@@ -51,7 +51,8 @@ void answer_free(answer *a);
 
 /* The script and all jobs that it leaves, in this turn, with random numbers of its own. */
 outcome guest_run(guest *g, turn *t, const job *j, answer *a);
-/* As new again; false = the guest has to be deleted. */
+/* As new again, and without pages of its own if no script comes for a second or two; false = the guest has
+ * to be deleted. */
 bool guest_reset(guest *g);
 void guest_delete(guest *g);
 

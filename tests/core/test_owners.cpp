@@ -1,7 +1,11 @@
 // Who owns the memory at an address: units of extents, and blocks with mappings of their own.
 #include "shared.h"
 
+#include <atomic>
 #include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
 
 using namespace test;
 
@@ -47,6 +51,86 @@ Options all_given_back()
     options.big_cache = HAK_NONE;
     return options;
 }
+
+// A context for whoever a thread works for, as the Rust crate's scopes are: it may end while others free its
+// blocks. Then it is an orphan, and one thread at a time frees in it.
+struct Scopes {
+    struct Scope {
+        hak_ctx *ctx = nullptr;
+        std::atomic<size_t> visitors{0};
+        std::atomic<bool> orphan{false};
+        size_t left = 0; // under the lock
+    };
+    hak_space *space;
+    hak_ctx *program;
+    std::mutex lock;
+    std::atomic<size_t> count{0};
+
+    explicit Scopes(hak_space *s) : space(s), program(context(nullptr))
+    {
+    }
+    ~Scopes()
+    {
+        hak_ctx_destroy(program);
+    }
+    hak_ctx *context(void *user)
+    {
+        Options options = ctx_options();
+        options.shared = true;
+        options.user = user;
+        return hak_ctx_new(space, &options);
+    }
+    Scope *begin()
+    {
+        Scope *scope = new Scope;
+        scope->ctx = context(scope);
+        count++;
+        return scope;
+    }
+    void end(Scope *scope)
+    {
+        std::unique_lock<std::mutex> held(lock);
+        scope->orphan = true;
+        while (scope->visitors)
+            std::this_thread::yield();
+        hak_stats stats;
+        stats.size = sizeof stats;
+        hak_ctx_stats(scope->ctx, &stats);
+        scope->left = stats.live_blocks;
+        if (scope->left) {
+            hak_ctx_retire(scope->ctx);
+            return;
+        }
+        hak_ctx_destroy(scope->ctx);
+        held.unlock();
+        forget(scope);
+    }
+    void forget(Scope *scope)
+    {
+        delete scope;
+        count--;
+    }
+    void free(Scope *current, void *p, size_t n)
+    {
+        if (hak_free_if_owned(current ? current->ctx : program, p, n)) return;
+        hak_ctx *ctx = hak_ctx_of(space, p);
+        Scope *scope = static_cast<Scope *>(hak_ctx_user(ctx));
+        if (!scope || scope == current) {
+            hak_free(ctx, p);
+            return;
+        }
+        scope->visitors++;
+        const bool lives = !scope->orphan;
+        if (lives) hak_free(ctx, p);
+        scope->visitors--;
+        if (lives) return;
+        std::unique_lock<std::mutex> held(lock);
+        const bool last = --scope->left == 0;
+        hak_free(ctx, p);
+        held.unlock();
+        if (last) forget(scope);
+    }
+};
 
 } // namespace
 
@@ -203,4 +287,112 @@ TEST_CASE("owners are told beside threads that allocate, resize and free big blo
     CHECK(crew.join() == "");
     hak_free(s, fixed);
     require_empty(s);
+}
+
+TEST_CASE("a free that asks the likely context first")
+{
+    for (bool shared : {false, true}) {
+        INFO((shared ? "shared" : "local"));
+        TestSpace s;
+        Options options = ctx_options();
+        options.shared = shared;
+        TestCtx mine(s.space, &options), other(s.space, &options);
+        const auto live = [](hak_ctx *ctx) {
+            hak_stats stats;
+            stats.size = sizeof stats;
+            hak_ctx_stats(ctx, &stats);
+            return stats.live_blocks;
+        };
+        int local = 0;
+        CHECK_FALSE(hak_free_if_owned(mine, nullptr, 0));
+        CHECK_FALSE(hak_free_if_owned(mine, &local, sizeof local));
+        for (size_t n : {1, 40, 1000, 5000, 100000, 3000000}) {
+            for (int count : {3, 2000}) { // few are packed, many have slabs
+                if (n > 5000 && count > 3) continue;
+                INFO(count << " blocks of " << n);
+                std::vector<void *> of_mine, of_other;
+                for (int i = 0; i < count; i++) {
+                    of_mine.push_back(hak_alloc(mine, n));
+                    of_other.push_back(hak_alloc(other, n));
+                    REQUIRE((of_mine.back() && of_other.back()));
+                }
+                for (void *p : of_other)
+                    if (hak_free_if_owned(mine, p, n)) FAIL("freed in a context that does not own it");
+                CHECK(live(other) == size_t(count));
+                const auto free_all = [&](hak_ctx *ctx, std::vector<void *> &blocks) {
+                    int freed = 0;
+                    for (void *p : blocks)
+                        freed += hak_free_if_owned(ctx, p, n);
+                    blocks.clear();
+                    return freed;
+                };
+                CHECK(free_all(mine, of_mine) == count);
+                int freed = 0;
+                if (shared) std::thread([&] { freed = free_all(other, of_other); }).join();
+                else freed = free_all(other, of_other);
+                CHECK(freed == count);
+                CHECK(live(mine) == 0);
+                CHECK(live(other) == 0);
+            }
+        }
+    }
+}
+
+TEST_CASE("contexts that end while others free in them")
+{
+    struct Block {
+        unsigned char *p;
+        size_t n;
+        unsigned char tag;
+    };
+    TestSpace space;
+    Scopes scopes(space.space);
+    std::mutex lock;
+    std::vector<Block> mailbox;
+    std::atomic<size_t> wrong{0};
+    const auto take = [&](Block *b) {
+        std::lock_guard<std::mutex> held(lock);
+        if (mailbox.empty()) return false;
+        *b = mailbox.back();
+        mailbox.pop_back();
+        return true;
+    };
+    const auto work = [&](unsigned thread) {
+        Random random(thread + 1);
+        for (int round = 0; round < 60; round++) {
+            Scopes::Scope *scope = scopes.begin();
+            for (int i = 0; i < 20; i++) {
+                Scopes::Scope *current = random.below(3) ? scope : nullptr;
+                Block b = {nullptr, 1 + random.below(random.below(9) ? 700 : 40000),
+                           (unsigned char)(thread + 1)};
+                b.p = static_cast<unsigned char *>(hak_alloc(current ? current->ctx : scopes.program, b.n));
+                if (!b.p) continue;
+                std::memset(b.p, b.tag, b.n);
+                if (random.below(2)) {
+                    scopes.free(current, b.p, b.n);
+                } else {
+                    std::lock_guard<std::mutex> held(lock);
+                    mailbox.push_back(b);
+                }
+                if (random.below(3) || !take(&b)) continue;
+                wrong += b.p[0] != b.tag || b.p[b.n - 1] != b.tag;
+                scopes.free(random.below(2) ? scope : nullptr, b.p, b.n);
+            }
+            scopes.end(scope);
+        }
+        hak_ctx_thread_done(scopes.program);
+    };
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < 8; i++)
+        threads.emplace_back(work, i);
+    for (std::thread &thread : threads)
+        thread.join();
+    CHECK(wrong == 0);
+    for (const Block &b : mailbox)
+        scopes.free(nullptr, b.p, b.n);
+    CHECK(scopes.count == 0);
+    hak_stats stats;
+    stats.size = sizeof stats;
+    hak_ctx_stats(scopes.program, &stats);
+    CHECK(stats.live_blocks == 0);
 }

@@ -24,7 +24,7 @@ MODULES = {
     "profile": "profile table counted draw windows sample trend growth".split(),
     "learn": "bandit learn".split(),
     "api": """errors limits trace policy options profile stats holes learner quarantine trim check guard context large alloc
-        labels realloc aligned calloc inline windows""".split(),
+        owned labels realloc aligned calloc inline windows""".split(),
 }
 # Upward all the same: (file, what it includes or calls), with the reason. An exception that is no longer needed goes.
 EXCEPTIONS = {

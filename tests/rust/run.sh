@@ -2,6 +2,7 @@
 # run.sh case crates target-folder cargo
 # Exit status 77: skipped, for the reason printed.
 set -euo pipefail
+here=$(realpath "${BASH_SOURCE[0]}")
 case=$1 crates=$2 cargo=${4:-}
 export CARGO_TARGET_DIR=$3 RUSTFLAGS=-Dwarnings RUST_BACKTRACE=0
 cd "$crates"
@@ -32,6 +33,12 @@ case $case in
         echo "$output"
         [[ $(grep -c '20000 groups' <<<"$output") -eq 7 ]] || exit 1
         grep -q 'query 3: cancelled' <<<"$output"
+        ;;
+    pairs)
+        "$cargo" build --locked --offline --quiet --release --example pairs_global --example pairs_scoped
+        status=0
+        python3 "$(dirname "$here")/test_pairs.py" "$CARGO_TARGET_DIR/release/examples" || status=$?
+        exit "$status"
         ;;
     wasmtime)
         [[ -s $HAKMEM_GUEST ]] || exit 1

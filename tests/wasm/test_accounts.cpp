@@ -1,4 +1,5 @@
 // What a tenant causes is in its account: images; and what a module may have at most.
+#include "binary_test.h"
 #include "wasm_test.h"
 
 #include <string>
@@ -28,36 +29,6 @@ char *memory_of(hak_wasm_host *host, size_t bytes)
 }
 
 constexpr size_t PAGE = 4096;
-
-// A number, as binaries have it.
-std::string leb(uint64_t n)
-{
-    std::string out;
-    for (; n >= 0x80; n >>= 7)
-        out += char(n | 0x80);
-    return out + char(n);
-}
-
-std::string section(char id, uint64_t count, const std::string &items)
-{
-    const std::string content = leb(count) + items;
-    return id + leb(content.size()) + content;
-}
-
-std::string repeated(const std::string &item, unsigned n)
-{
-    std::string out;
-    for (unsigned i = 0; i < n; i++)
-        out += item;
-    return out;
-}
-
-std::string body(const std::string &code)
-{
-    return leb(code.size()) + code;
-}
-
-const std::string HEADER("\0asm\1\0\0\0", 8);
 
 struct Limits : hak_wasm_module_limits {
     Limits() : hak_wasm_module_limits(HAK_WASM_MODULE_LIMITS_INIT)

@@ -226,3 +226,42 @@ TEST_CASE("a request that fits is granted beside tenants that are refused", "[th
     hak_wasm_tenant_close(small, HAK_WASM_RETIRE);
     hak_wasm_tenant_close(group, HAK_WASM_RETIRE);
 }
+
+TEST_CASE("nothing that is written to a memory after its rest is lost to a tick", "[threads]")
+{
+    for (hak_wasm_bounds bounds : {HAK_WASM_FLAT, HAK_WASM_GUARD}) {
+        HostOptions options;
+        options.bounds = bounds;
+        Host host(&options);
+        Verdict verdict;
+        std::atomic<bool> over{false};
+        std::thread ticker([&] {
+            while (!over)
+                hak_wasm_host_trim(host);
+        });
+        both([&](int thread) {
+            char *p = static_cast<char *>(hak_wasm_memory_new(host, WASM_PAGE));
+            std::memset(p, 9, WASM_PAGE / 2);
+            hak_wasm_image *image = hak_wasm_image_take(host, p);
+            for (int i = 0; i < 3000; i++) {
+                const size_t at = size_t(i) * 4099 % WASM_PAGE;
+                verdict.check(p[at] == (at < WASM_PAGE / 2 ? 9 : 0));
+                p[at] = char(thread + 1);
+                p[WASM_PAGE - 1] = 5;
+                if (i % 5 == 0) std::this_thread::yield();
+                verdict.check(p[at] == (at == WASM_PAGE - 1 ? 5 : thread + 1));
+                verdict.check(hak_wasm_memory_rest(host, p, image) == 0);
+                if (i % 3 == 0) std::this_thread::yield();
+                verdict.check(hak_wasm_memory_wake(host, p) == 0);
+            }
+            hak_wasm_memory_rest(host, p, image);
+            hak_wasm_memory_free(host, p);
+            hak_wasm_image_drop(image);
+        });
+        over = true;
+        ticker.join();
+        CHECK(verdict.wrong == 0);
+        CHECK(host.info().resting == 0);
+        CHECK(host.info().live == 0);
+    }
+}

@@ -483,3 +483,38 @@ TEST_CASE("a snapshot and its guest end in any order", "[reset]")
     Guest fresh(tenant.get(), module), fresh2(tenant.get(), module);
     CHECK(fresh.content(host) == fresh2.content(host));
 }
+
+TEST_CASE("a guest that rests gives its pages back, and its next call ends the rest", "[reset]")
+{
+    Wamr host;
+    Tenant tenant = new_tenant(host);
+    Module module(tenant.get(), "small");
+    Guest guest(tenant.get(), module);
+    guest.call("init");
+    REQUIRE(guest.ok());
+    Snapshot snapshot(guest);
+    const std::vector<char> then = guest.content(host);
+    const uint32_t answer = guest.call("handle", 1, 3);
+    for (int i = 0; i < 3; i++) {
+        guest.call("grow", 1, 2);
+        REQUIRE(hak_wasm_wamr_rest(guest, snapshot) == 0);
+        hak_wasm_host_trim(host);
+        CHECK(hak_wasm_tenant_resident(tenant.get()) == 0);
+        CHECK(guest.call("pages") == 3);
+        CHECK(guest.call("handle", 1, 3) == answer);
+        // It is awake: what it wrote stays, and so does what the host writes.
+        hak_wasm_host_trim(host);
+        CHECK(hak_wasm_tenant_resident(tenant.get()) > 0);
+        REQUIRE(hak_wasm_wamr_rest(guest, snapshot) == 0);
+        guest.memory()[5] = 55; // asks for the instance
+        hak_wasm_host_trim(host);
+        CHECK(guest.memory()[5] == 55);
+        REQUIRE(hak_wasm_wamr_rest(guest, snapshot) == 0);
+        CHECK(guest.content(host) == then);
+    }
+    Module nothing(tenant.get(), "zero");
+    Guest empty(tenant.get(), nothing);
+    Snapshot none(empty);
+    CHECK(hak_wasm_wamr_rest(empty, none) == 0);
+    CHECK(hak_wasm_wamr_rest(empty, snapshot) == -1);
+}

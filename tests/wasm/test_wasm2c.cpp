@@ -410,3 +410,30 @@ TEST_CASE("wrong arguments of the adapter are refused", "[wasm2c]")
     }
     Z_small_free(&guest);
 }
+
+TEST_CASE("an instance that rests gives its pages back until it is woken", "[wasm2c]")
+{
+    Wasm2c host;
+    static Z_small_instance_t guest;
+    Z_small_instantiate(&guest);
+    Z_smallZ_init(&guest);
+    Snapshot snapshot(&guest, sizeof guest);
+    REQUIRE(snapshot.snapshot != nullptr);
+    const uint32_t answer = Z_smallZ_handle(&guest, 3);
+    for (int i = 0; i < 3; i++) {
+        Z_smallZ_grow(&guest, 4);
+        REQUIRE(hak_wasm_wasm2c_rest(&guest, snapshot.snapshot) == 0);
+        CHECK(host.info().resting == 1);
+        hak_wasm_host_trim(host);
+        CHECK(hak_wasm_tenant_resident(hak_wasm_host_tenant(host)) == 0);
+        hak_wasm_wasm2c_wake(snapshot.snapshot);
+        CHECK(host.info().resting == 0);
+        CHECK(Z_smallZ_pages(&guest) == 3);
+        CHECK(Z_smallZ_handle(&guest, 3) == answer);
+        hak_wasm_host_trim(host);
+        CHECK(hak_wasm_tenant_resident(hak_wasm_host_tenant(host)) > 0);
+    }
+    hak_wasm_wasm2c_wake(nullptr);
+    CHECK(hak_wasm_wasm2c_rest(&guest, nullptr) == -1);
+    Z_small_free(&guest);
+}

@@ -203,3 +203,36 @@ TEST_CASE("an instance for each request, reset and closed, takes the slot of one
     CHECK(info.warm <= 16);
     CHECK(info.mappings <= 100);
 }
+
+TEST_CASE("an instance that rests gives its pages back, and its next call ends the rest", "[reset]")
+{
+    Runtime runtime;
+    hak_wasm_tenant *tenant = hak_wasm_tenant_new(runtime.host, nullptr);
+    Module module(runtime, GUEST);
+    {
+        Instance guest(tenant, module);
+        guest.call("step", 2);
+        Image image(guest);
+        const std::string bytes = guest.bytes();
+        const int32_t next = guest.call("step", 3);
+        for (int i = 0; i < 3; i++) {
+            REQUIRE(hak_wasmtime_rest(guest.instance, image.image) == 0);
+            hak_wasm_host_trim(runtime.host);
+            CHECK(hak_wasm_tenant_resident(tenant) == 0);
+            const wasmtime_extern_t step = guest.get("step"); // asks for the context
+            REQUIRE(hak_wasmtime_rest(guest.instance, image.image) == 0);
+            wasmtime_val_t argument = {}, result;
+            argument.kind = WASMTIME_I32;
+            argument.of.i32 = 3;
+            CHECK(text_of(hak_wasmtime_call(guest.instance, &step.of.func, &argument, 1, &result, 1,
+                                            nullptr)) == "");
+            CHECK(result.of.i32 == next);
+            hak_wasm_host_trim(runtime.host);
+            CHECK(hak_wasm_tenant_resident(tenant) > 0);
+            REQUIRE(hak_wasmtime_reset(guest.instance, image.image) == 0);
+            CHECK(guest.bytes() == bytes);
+        }
+        CHECK(hak_wasmtime_rest(guest.instance, nullptr) == -1);
+    }
+    hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+}

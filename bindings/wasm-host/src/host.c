@@ -117,6 +117,7 @@ void hak_wasm_host_tick(hak_wasm_host *host, uint64_t now)
     const bool early = now < at && at - now <= host->decay_ns; /* more than that: the clock went back */
     if (early || !atomic_compare_exchange_strong(&host->decay_at, &at, now + host->decay_ns)) return;
     uint64_t epoch = atomic_fetch_add(&host->slots.epoch, 1);
+    hkw_slots_empty(&host->slots, epoch);
     hkw_slots_cool(&host->slots, epoch, NULL);
     hkw_spares_drop(host, epoch);
 }
@@ -127,5 +128,6 @@ size_t hak_wasm_host_trim(hak_wasm_host *host)
     pthread_mutex_lock(&host->root->lock);
     size_t bytes = hak_ctx_trim(host->root->ctx);
     pthread_mutex_unlock(&host->root->lock);
+    bytes += hkw_slots_empty(&host->slots, UINT64_MAX);
     return bytes + hkw_slots_cool(&host->slots, UINT64_MAX, NULL);
 }

@@ -101,6 +101,7 @@ static hkw_slot *begin(hak_wasm_host *host, size_t bytes, const hak_wasm_image *
 
 void hkw_memory_end(hak_wasm_host *host, hkw_slot *slot)
 {
+    hkw_slot_wake(&host->slots, slot);
     hak_wasm_tenant *tenant = atomic_load_explicit(&slot->tenant, memory_order_relaxed);
     size_t bytes = size_of(slot);
     hkw_profile_shrunk(tenant, slot, bytes);
@@ -141,11 +142,14 @@ static int resize(hak_wasm_host *host, hkw_slot *slot, size_t bytes, hak_site si
             return -1;
         }
         keep(tenant, more);
+        hkw_slot_grows(slots, slot, bytes - size);
         hkw_profile_grown(tenant, slot, bytes - size, site);
     } else if (bytes < size) {
         size_t edge = page_up(bytes) < size ? page_up(bytes) : size;
         memset(slot->base + bytes, 0, edge - bytes);
-        hkw_pages_clear(&slots->pages, slot->base + edge, size - edge, slots->warm_limit > 0);
+        size_t resident =
+            hkw_pages_clear(&slots->pages, slot->base + edge, size - edge, slots->warm_limit > 0);
+        hkw_slot_shrunk(slots, slot, edge, page_up(size), resident);
         if (hkw_slot_open(slots, slot, bytes) != 0) return -1;
         hkw_profile_shrunk(tenant, slot, size - bytes);
         uncharge(tenant, cost_of(size) - cost_of(bytes));
@@ -157,7 +161,9 @@ static int resize(hak_wasm_host *host, hkw_slot *slot, size_t bytes, hak_site si
 int hak_wasm_memory_grow(hak_wasm_host *host, void *memory, size_t bytes)
 {
     hkw_slot *slot = live_at(host, memory);
-    return slot && bytes >= size_of(slot) ? resize(host, slot, bytes, HAK_CALLSITE()) : -1;
+    if (!slot || bytes < size_of(slot)) return -1;
+    hkw_slot_wake(&host->slots, slot);
+    return resize(host, slot, bytes, HAK_CALLSITE());
 }
 
 size_t hak_wasm_memory_size(const hak_wasm_host *host, const void *memory)
@@ -176,6 +182,7 @@ bool hak_wasm_is_memory(const hak_wasm_host *host, const void *p)
 hak_wasm_image *hak_wasm_image_take(hak_wasm_host *host, void *memory)
 {
     hkw_slot *slot = live_at(host, memory);
+    if (slot) hkw_slot_wake(&host->slots, slot);
     hak_wasm_image *image = slot ? hkw_image_new(host, memory, size_of(slot)) : NULL;
     if (image && hkw_image_attach(image, slot) != 0) {
         hkw_image_unref(image);
@@ -188,6 +195,7 @@ int hak_wasm_memory_reset(hak_wasm_host *host, void *memory, hak_wasm_image *ima
 {
     hkw_slot *slot = live_at(host, memory);
     if (!slot || !image || image->host != host) return -1;
+    hkw_slot_wake(&host->slots, slot);
     size_t size = size_of(slot);
     if (slot->image == image) {
         if (size != image->size && resize(host, slot, image->size, HAK_CALLSITE()) != 0) return -1;
@@ -200,6 +208,21 @@ int hak_wasm_memory_reset(hak_wasm_host *host, void *memory, hak_wasm_image *ima
         return -1;
     }
     return size > image->size ? resize(host, slot, image->size, HAK_CALLSITE()) : 0;
+}
+
+int hak_wasm_memory_rest(hak_wasm_host *host, void *memory, hak_wasm_image *image)
+{
+    if (hak_wasm_memory_reset(host, memory, image) != 0) return -1;
+    hkw_slot_rest(&host->slots, live_at(host, memory));
+    return 0;
+}
+
+int hak_wasm_memory_wake(hak_wasm_host *host, void *memory)
+{
+    hkw_slot *slot = live_at(host, memory);
+    if (!slot) return -1;
+    hkw_slot_wake(&host->slots, slot);
+    return 0;
 }
 
 void *hak_wasm_memory_adopt(hak_wasm_host *host, hak_wasm_image *image)

@@ -212,7 +212,15 @@ static void unlink_slot(hkw_slots *s, hkw_shard *shard, hkw_slot *slot)
     if (slot->next) slot->next->prev = slot->prev;
     else shard->last = slot->prev;
     slot->prev = slot->next = NULL;
-    atomic_fetch_sub_explicit(&s->warm_bytes, slot->resident, memory_order_relaxed);
+}
+
+/* What is resident stays counted until it is known how much of that is the new memory's. */
+static void take_out(hkw_slots *s, hkw_shard *shard, hkw_slot *slot)
+{
+    unlink_slot(s, shard, slot);
+    slot->tail = slot->resident;
+    slot->resident = 0;
+    atomic_store_explicit(&slot->state, HKW_LIVE, memory_order_relaxed);
 }
 
 static void put_warm(hkw_slots *s, hkw_slot *slot)
@@ -241,10 +249,7 @@ static hkw_slot *choose(hkw_slots *s, hkw_shard *shard, size_t bytes, const hak_
         if (!plain && !slot->image) plain = slot;
     }
     if (!slot || slot->image != image || (s->guarded && slot->open != bytes)) slot = plain;
-    if (slot) {
-        unlink_slot(s, shard, slot);
-        atomic_store_explicit(&slot->state, HKW_LIVE, memory_order_relaxed);
-    }
+    if (slot) take_out(s, shard, slot);
     return slot;
 }
 
@@ -272,13 +277,11 @@ static hkw_slot *take_over(hkw_slots *s)
         if (atomic_load_explicit(&shard->count, memory_order_relaxed) < LOOKED_AT) continue;
         pthread_mutex_lock(&shard->lock);
         hkw_slot *slot = shard->last;
-        if (slot) {
-            unlink_slot(s, shard, slot);
-            atomic_store_explicit(&slot->state, HKW_LIVE, memory_order_relaxed);
-        }
+        if (slot) take_out(s, shard, slot);
         pthread_mutex_unlock(&shard->lock);
         if (!slot || hkw_slot_detach(s, slot) == 0) return slot;
-        atomic_fetch_add_explicit(&s->warm_bytes, slot->resident, memory_order_relaxed);
+        slot->resident = slot->tail;
+        slot->tail = 0;
         put_warm(s, slot);
         return NULL;
     }
@@ -339,6 +342,43 @@ static int give_cold(hkw_slots *s, hkw_slot *slot)
     return 0;
 }
 
+/* ---- Pages beyond the size of a live memory -------------------------------------------------------- */
+
+/* They are zero, and nobody pays for them: the warm budget does, and one memory keeps no more than this.
+ * Guests that grow, shrink and grow again find them there. */
+enum { TAIL_MOST = 1 << 20 };
+
+static void forget_tail(hkw_slots *s, hkw_slot *slot, size_t bytes)
+{
+    if (bytes > slot->tail) bytes = slot->tail;
+    if (bytes) atomic_fetch_sub_explicit(&s->warm_bytes, bytes, memory_order_relaxed);
+    slot->tail -= bytes;
+}
+
+void hkw_slot_grows(hkw_slots *s, hkw_slot *slot, size_t bytes)
+{
+    if (slot->tail) forget_tail(s, slot, bytes);
+}
+
+/* The memory ends at `size`. */
+static void cut_tail(hkw_slots *s, hkw_slot *slot, size_t size)
+{
+    if (slot->high <= size || !hkw_pages_return(slot->base + size, slot->high - size)) return;
+    slot->high = size;
+    forget_tail(s, slot, SIZE_MAX);
+}
+
+void hkw_slot_shrunk(hkw_slots *s, hkw_slot *slot, size_t size, size_t end, size_t resident)
+{
+    if (end > slot->high) slot->high = end;
+    if (resident == 0) return;
+    size_t warm = atomic_fetch_add_explicit(&s->warm_bytes, resident, memory_order_relaxed);
+    slot->tail += resident;
+    if (warm + resident > s->warm_limit || slot->tail > TAIL_MOST) cut_tail(s, slot, size);
+}
+
+/* ---- Taking and giving ----------------------------------------------------------------------------- */
+
 hkw_slot *hkw_slot_take(hkw_slots *s, size_t bytes, const hak_wasm_image *image)
 {
     bytes = page_up(bytes);
@@ -353,6 +393,10 @@ hkw_slot *hkw_slot_take(hkw_slots *s, size_t bytes, const hak_wasm_image *image)
     if (slot && hkw_slot_open(s, slot, bytes) != 0) {
         hkw_slot_give(s, slot);
         slot = NULL;
+    }
+    if (slot) {
+        hkw_slot_grows(s, slot, bytes);
+        if (slot->tail > TAIL_MOST) cut_tail(s, slot, bytes > slot->mapped ? bytes : slot->mapped);
     }
     return slot;
 }
@@ -376,6 +420,7 @@ static size_t clean(hkw_slots *s, hkw_slot *slot, size_t size)
 
 void hkw_slot_give(hkw_slots *s, hkw_slot *slot)
 {
+    forget_tail(s, slot, SIZE_MAX);
     size_t size = page_up(atomic_load_explicit(&slot->size, memory_order_relaxed));
     atomic_store_explicit(&slot->size, 0, memory_order_relaxed);
     if (size > slot->high) slot->high = size;
@@ -404,6 +449,7 @@ size_t hkw_slots_cool(hkw_slots *s, uint64_t before, const hak_wasm_image *image
             newer = slot->prev;
             if (image && slot->image != image) continue;
             unlink_slot(s, shard, slot);
+            atomic_fetch_sub_explicit(&s->warm_bytes, slot->resident, memory_order_relaxed);
             atomic_store_explicit(&slot->state, HKW_LIVE, memory_order_relaxed);
             slot->next = out;
             out = slot;

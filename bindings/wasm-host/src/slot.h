@@ -10,6 +10,8 @@ enum { HKW_SHARDS = 16, HKW_EXTENTS = 4096 };
 typedef struct hkw_growth hkw_growth;
 
 typedef enum hkw_state { HKW_COLD, HKW_WARM, HKW_LIVE } hkw_state;
+/* Of a live memory: whether it rests, as a reset left it; its pages are there, are going, are gone. */
+typedef enum hkw_rest { HKW_AWAKE, HKW_RESTS, HKW_EMPTYING, HKW_EMPTIED } hkw_rest;
 
 typedef struct hkw_slot {
     _Alignas(128) char *base;        /* no cache line shared by two threads' memories */
@@ -18,15 +20,17 @@ typedef struct hkw_slot {
     size_t high;                     /* pages were touched below this since the slot was cold */
     size_t mapped;                   /* from base on a private mapping of the image's file */
     size_t resident;                 /* while warm */
+    size_t tail;                     /* while live: resident beyond the size, and zero; counted as warm */
     hak_wasm_tenant *_Atomic tenant; /* while live */
     hak_wasm_image *image;           /* attached to; a reference */
     hkw_growth *growth;              /* of those that a profile has seen */
     struct hkw_slot *prev, *next;    /* free: of the shard, or cold; live: of the tenant */
-    uint64_t epoch;                  /* of the host when it became warm */
+    uint64_t epoch;                  /* of the host when it became warm, or began to rest */
     uint8_t shard;                   /* while warm */
     uint8_t mappings;                /* counted for it */
     bool split; /* flat: an image was here, and what is left of that may not be joined again */
     _Atomic uint8_t state;
+    _Atomic uint8_t rest; /* hkw_rest */
 } hkw_slot;
 
 typedef struct hkw_extent {
@@ -50,7 +54,8 @@ typedef struct hkw_slots {
     size_t slot_bytes, guard_bytes, stride, extent_bytes, warm_limit;
     hkw_pages pages;
     hkw_mappings mappings;
-    _Atomic size_t idle; /* mappings of free slots that can be given back */
+    _Atomic size_t idle;    /* mappings of free slots that can be given back */
+    _Atomic size_t resting; /* memories in the state HKW_RESTS */
     _Alignas(128) _Atomic size_t warm_bytes;
     _Alignas(128) hkw_shard shard[HKW_SHARDS];
     pthread_mutex_t lock; /* of what follows */
@@ -81,11 +86,25 @@ int hkw_slot_open(hkw_slots *slots, hkw_slot *slot, size_t bytes);
 int hkw_slot_expect(hkw_slots *slots, hkw_slot *slot, size_t mapped);
 /* Lets go of the image; what it mapped reads zero. 0 = ok. */
 int hkw_slot_detach(hkw_slots *slots, hkw_slot *slot);
+/* A memory shrank to this size, a multiple of pages; from there to `end` so many bytes are resident, and
+ * zero. They stay if the warm budget has room for them. */
+void hkw_slot_shrunk(hkw_slots *slots, hkw_slot *slot, size_t size, size_t end, size_t resident);
+/* Before a memory grows by so many bytes, which may be some of those. */
+void hkw_slot_grows(hkw_slots *slots, hkw_slot *slot, size_t bytes);
 /* n more mappings of this host, for which free slots give theirs back. false = there are too many. */
 bool hkw_slots_map(hkw_slots *slots, size_t n);
 /* Warm slots that became so before this epoch go cold; with an image, only those attached to it. Returns the
  * bytes given back. */
 size_t hkw_slots_cool(hkw_slots *slots, uint64_t before, const hak_wasm_image *image);
+
+/* ---- rest.c ---- */
+
+/* The slot, which is live, rests from now on. */
+void hkw_slot_rest(hkw_slots *slots, hkw_slot *slot);
+/* Ends the rest, before anything is done with the memory. Waits while its pages go. */
+void hkw_slot_wake(hkw_slots *slots, hkw_slot *slot);
+/* Memories that rest since an epoch before this one give their pages back. Returns the bytes. */
+size_t hkw_slots_empty(hkw_slots *slots, uint64_t before);
 
 /* How many bytes from start to end are address space of slots. [any thread] */
 size_t hkw_slots_within(const hkw_slots *slots, uintptr_t start, uintptr_t end);

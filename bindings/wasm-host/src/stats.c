@@ -10,6 +10,7 @@ static void count_slot(void *user, hkw_slot *slot)
     info->warm += state == HKW_WARM;
     if (!atomic_load_explicit(&slot->tenant, memory_order_relaxed)) return;
     info->live++;
+    info->resting += atomic_load_explicit(&slot->rest, memory_order_relaxed) != HKW_AWAKE;
     info->linear_bytes += atomic_load_explicit(&slot->size, memory_order_relaxed);
 }
 

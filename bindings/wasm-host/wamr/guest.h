@@ -14,6 +14,7 @@ struct hak_wasm_wamr {
     wasm_exec_env_t env;
     uint32_t stack_size;
     uint64_t serial;       /* of the instance; addresses come again */
+    bool rests;            /* the memory does */
     hkw_wamr_files *files; /* its descriptors when it was new; NULL = it has none */
 };
 

@@ -132,8 +132,17 @@ void hak_wasm_wamr_close(hak_wasm_wamr *guest)
     hak_wasm_dismiss(tenant);
 }
 
+/* Before anybody uses the memory. */
+static void wake(hak_wasm_wamr *guest)
+{
+    if (!guest->rests) return;
+    guest->rests = false;
+    hak_wasm_memory_wake(hak_wasm_tenant_host(guest->tenant), hkw_wamr_memory(guest->instance));
+}
+
 bool hak_wasm_wamr_call(hak_wasm_wamr *guest, const char *name, uint32_t argc, uint32_t *argv)
 {
+    wake(guest);
     wasm_runtime_clear_exception(guest->instance);
     wasm_function_inst_t function = name ? wasm_runtime_lookup_function(guest->instance, name) : NULL;
     if (!function) {
@@ -166,10 +175,12 @@ const char *hak_wasm_wamr_exception(hak_wasm_wamr *guest)
 
 wasm_module_inst_t hak_wasm_wamr_instance(hak_wasm_wamr *guest)
 {
+    wake(guest);
     return guest->instance;
 }
 
 wasm_exec_env_t hak_wasm_wamr_exec_env(hak_wasm_wamr *guest)
 {
+    wake(guest);
     return guest->env;
 }

@@ -74,7 +74,7 @@ static bool files_are_back(hak_wasm_wamr *guest, hak_wasm_wamr_snapshot *snapsho
 }
 
 /* Size and content, also from and to a memory without a page, which has no slot. */
-static bool memory_is_back(hak_wasm_wamr *guest, hak_wasm_image *image)
+static bool memory_is_back(hak_wasm_wamr *guest, hak_wasm_image *image, bool rests)
 {
     hak_wasm_host *host = hak_wasm_tenant_host(guest->tenant);
     void *memory = hkw_wamr_memory(guest->instance);
@@ -83,19 +83,21 @@ static bool memory_is_back(hak_wasm_wamr *guest, hak_wasm_image *image)
         hkw_wamr_set_memory(guest->instance, NULL, 0);
         return hak_wasm_memory_free(host, memory) == 0;
     }
-    if (memory) {
-        if (hak_wasm_memory_reset(host, memory, image) != 0) return false;
-    } else {
+    if (!memory) {
         hak_wasm_scope before = hak_wasm_enter(guest->tenant, HAK_WASM_INSTANCE);
         memory = hak_wasm_memory_adopt(host, image);
         hak_wasm_leave(before);
         if (!memory) return false;
+    } else if (!rests && hak_wasm_memory_reset(host, memory, image) != 0) {
+        return false;
     }
+    if (rests && hak_wasm_memory_rest(host, memory, image) != 0) return false;
+    guest->rests = rests;
     hkw_wamr_set_memory(guest->instance, memory, hak_wasm_image_size(image));
     return true;
 }
 
-int hak_wasm_wamr_reset(hak_wasm_wamr *guest, hak_wasm_wamr_snapshot *snapshot)
+static int reset(hak_wasm_wamr *guest, hak_wasm_wamr_snapshot *snapshot, bool rests)
 {
     if (!snapshot || guest->module != snapshot->module) return -1;
     int how = 0;
@@ -105,8 +107,19 @@ int hak_wasm_wamr_reset(hak_wasm_wamr *guest, hak_wasm_wamr_snapshot *snapshot)
         hkw_wamr_end(guest);
         if (!hkw_wamr_begin(guest, error, sizeof error) || !files_are_back(guest, snapshot)) return -1;
     }
-    if (!memory_is_back(guest, snapshot->image)) return -1;
+    guest->rests = false;
+    if (!memory_is_back(guest, snapshot->image, rests)) return -1;
     wasm_runtime_clear_exception(guest->instance);
     hkw_wamr_state_load(guest->instance, snapshot->bytes);
     return how;
+}
+
+int hak_wasm_wamr_reset(hak_wasm_wamr *guest, hak_wasm_wamr_snapshot *snapshot)
+{
+    return reset(guest, snapshot, false);
+}
+
+int hak_wasm_wamr_rest(hak_wasm_wamr *guest, hak_wasm_wamr_snapshot *snapshot)
+{
+    return reset(guest, snapshot, true);
 }

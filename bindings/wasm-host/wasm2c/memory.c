@@ -41,6 +41,11 @@ int hak_wasm_wasm2c_use(hak_wasm_host *host, bool signals)
     return 0;
 }
 
+bool hkw_wasm2c_by_signals(void)
+{
+    return atomic_load(&by_signals);
+}
+
 hak_wasm_host *hkw_wasm2c_host(void)
 {
     hak_wasm_tenant *tenant = hak_wasm_current().tenant;
@@ -87,6 +92,7 @@ uint32_t __wrap_wasm_rt_grow_memory(wasm_rt_memory_t *memory, uint32_t delta)
     uint32_t before = memory->pages;
     uint64_t pages = (uint64_t)before + delta;
     if (delta == 0) return before;
+    hak_wasm_wasm2c_stack(HKW_WASM2C_STACK);
     if (pages > memory->max_pages ||
         hak_wasm_memory_grow(host_of(memory), memory->data, pages * HKW_WASM2C_PAGE) != 0)
         return UINT32_MAX;

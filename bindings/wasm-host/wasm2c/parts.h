@@ -24,6 +24,11 @@ hak_wasm_host *hkw_wasm2c_part_host(hkw_wasm2c_kind kind, const void *part);
 typedef void hkw_wasm2c_part_fn(void *user, hkw_wasm2c_kind kind, void *part);
 void hkw_wasm2c_parts_within(const void *from, size_t size, hkw_wasm2c_part_fn *fn, void *user);
 
+/* Stack that a function of hakmem's may need. */
+enum { HKW_WASM2C_STACK = 64 << 10 };
+
+/* Whether guests rely on signals: faults are traps, the end of the stack too. */
+bool hkw_wasm2c_by_signals(void);
 /* The host of the current tenant, or the one that hak_wasm_wasm2c_use named. */
 hak_wasm_host *hkw_wasm2c_host(void);
 /* The host that has what the memory or the table holds; the thread may have a tenant of another one by now,

@@ -135,13 +135,14 @@ static bool resize(const part *p, table *t)
     return true;
 }
 
-static bool load(hak_wasm_wasm2c_snapshot *s, const part *p)
+static bool load(hak_wasm_wasm2c_snapshot *s, const part *p, bool rests)
 {
     void *at = (char *)s->instance + p->offset;
     if (p->kind == HKW_WASM2C_MEMORY) {
         wasm_rt_memory_t *memory = at;
         hak_wasm_host *host = hkw_wasm2c_host_of(p->kind, memory, memory->data);
-        if (hak_wasm_memory_reset(host, memory->data, p->image) != 0) return false;
+        if ((rests ? hak_wasm_memory_rest : hak_wasm_memory_reset)(host, memory->data, p->image) != 0)
+            return false;
         memory->size = (uint32_t)hak_wasm_image_size(p->image);
         memory->pages = (uint32_t)(hak_wasm_image_size(p->image) / HKW_WASM2C_PAGE);
         return true;
@@ -152,14 +153,34 @@ static bool load(hak_wasm_wasm2c_snapshot *s, const part *p)
     return true;
 }
 
-int hak_wasm_wasm2c_reset(void *instance, hak_wasm_wasm2c_snapshot *s)
+static int reset(void *instance, hak_wasm_wasm2c_snapshot *s, bool rests)
 {
     if (!s || instance != s->instance) return -1;
     for (size_t i = 0; i < s->part_count; i++) {
         const part *p = &s->parts[i];
-        if (!load(s, p)) return -1;
+        if (!load(s, p, rests)) return -1;
         memcpy(s->state + p->offset, (char *)instance + p->offset, size_of(p->kind));
     }
     memcpy(instance, s->state, s->size);
     return 0;
+}
+
+int hak_wasm_wasm2c_reset(void *instance, hak_wasm_wasm2c_snapshot *s)
+{
+    return reset(instance, s, false);
+}
+
+int hak_wasm_wasm2c_rest(void *instance, hak_wasm_wasm2c_snapshot *s)
+{
+    return reset(instance, s, true);
+}
+
+void hak_wasm_wasm2c_wake(hak_wasm_wasm2c_snapshot *s)
+{
+    for (size_t i = 0; s && i < s->part_count; i++) {
+        const part *p = &s->parts[i];
+        if (p->kind != HKW_WASM2C_MEMORY) continue;
+        wasm_rt_memory_t *memory = (void *)((char *)s->instance + p->offset);
+        hak_wasm_memory_wake(hkw_wasm2c_host_of(p->kind, memory, memory->data), memory->data);
+    }
 }

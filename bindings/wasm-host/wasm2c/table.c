@@ -33,6 +33,7 @@
         uint32_t before = table->size;                                                                       \
         if (delta == 0) return before;                                                                       \
         if (delta > table->max_size - before) return UINT32_MAX;                                             \
+        hak_wasm_wasm2c_stack(HKW_WASM2C_STACK);                                                             \
         hak_wasm_host *host = hkw_wasm2c_host_of(kind, table, table->data);                                  \
         size_t size = (size_t)(before + delta) * sizeof *table->data;                                        \
         void *data = hak_wasm_realloc(host, table->data, size); /* in the context of the block */            \

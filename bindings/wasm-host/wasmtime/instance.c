@@ -29,13 +29,55 @@ static size_t code_bytes(const wasmtime_module_t *module)
     return ((size_t)((char *)to - (char *)from) + PAGE - 1) / PAGE * PAGE;
 }
 
+/* Folders keep code under this name. wasmtime itself refuses code of another version or configuration. */
+static const char runtime[] = "wasmtime " WASMTIME_VERSION;
+
+/* Code that is kept, if the engine takes it. *error: the folder cannot be used. */
+static void take_kept(hak_wasmtime_module *m, const char *folder, const uint8_t *bytes, size_t size,
+                      wasmtime_error_t **error)
+{
+    char why[256];
+    hak_wasm_code code;
+    const int found = hak_wasm_code_get(folder, runtime, bytes, size, &code, why, sizeof why);
+    if (found < 0) *error = wasmtime_error_new(why);
+    if (found <= 0) return;
+    wasmtime_error_t *other = wasmtime_module_deserialize(m->engine, code.bytes, code.size, &m->module);
+    if (other) {
+        wasmtime_error_delete(other);
+        m->module = NULL;
+    }
+    hak_wasm_code_free(&code);
+}
+
+/* A folder without room is no reason to refuse a module that is compiled. */
+static void keep(const hak_wasmtime_module *m, const char *folder, const uint8_t *bytes, size_t size)
+{
+    wasm_byte_vec_t code;
+    wasmtime_error_t *error = wasmtime_module_serialize(m->module, &code);
+    if (error) {
+        wasmtime_error_delete(error);
+        return;
+    }
+    hak_wasm_code_put(folder, runtime, bytes, size, code.data, code.size, NULL, 0);
+    wasm_byte_vec_delete(&code);
+}
+
+/* folder NULL = none. */
+static void make_code(hak_wasmtime_module *m, const char *folder, const uint8_t *bytes, size_t size,
+                      wasmtime_error_t **error)
+{
+    if (folder) take_kept(m, folder, bytes, size, error);
+    if (m->module || *error) return;
+    *error = wasmtime_module_new(m->engine, bytes, size, &m->module);
+    if (!*error && folder) keep(m, folder, bytes, size);
+}
+
 static const char *compile(hak_wasmtime_module *m, const hkw_module *binary, const uint8_t *bytes,
-                           size_t size, wasmtime_error_t **error)
+                           size_t size, const char *folder, wasmtime_error_t **error)
 {
     /* Code is larger than what it is made of: who has no room for that has none for the code. */
     if (!pay(m, size)) return "hakmem: the module does not fit into the tenant's limit";
-    *error = wasmtime_module_new(m->engine, binary->bytes ? binary->bytes : bytes,
-                                 binary->bytes ? binary->size : size, &m->module);
+    make_code(m, folder, binary->bytes ? binary->bytes : bytes, binary->bytes ? binary->size : size, error);
     if (*error) return NULL;
     if (binary->broken) return binary->broken;
     if (binary->memories > HAK_WASMTIME_MEMORIES)
@@ -47,7 +89,7 @@ static const char *compile(hak_wasmtime_module *m, const hkw_module *binary, con
 
 static hak_wasmtime_module *read_module(hak_wasm_tenant *tenant, wasm_engine_t *engine,
                                         const wasmtime_linker_t *linker, const uint8_t *bytes, size_t size,
-                                        wasmtime_error_t **error)
+                                        const char *folder, wasmtime_error_t **error)
 {
     hak_wasm_host *host = hak_wasm_tenant_host(tenant);
     hkw_module binary;
@@ -67,7 +109,7 @@ static hak_wasmtime_module *read_module(hak_wasm_tenant *tenant, wasm_engine_t *
         m->own = binary.own;
         m->memories = binary.memories;
         binary.tables = NULL;
-        const char *why = compile(m, &binary, bytes, size, error);
+        const char *why = compile(m, &binary, bytes, size, folder, error);
         if (why) *error = wasmtime_error_new(why);
         if (!*error) *error = wasmtime_linker_instantiate_pre(linker, m->module, &m->linked);
         if (*error) {
@@ -82,9 +124,10 @@ static hak_wasmtime_module *read_module(hak_wasm_tenant *tenant, wasm_engine_t *
 
 static hak_wasmtime_module *new_module(hak_wasm_tenant *tenant, wasm_engine_t *engine,
                                        const wasmtime_linker_t *linker, const uint8_t *bytes, size_t size,
-                                       wasmtime_error_t **error)
+                                       const char *folder, wasmtime_error_t **error)
 {
     char why[256];
+    *error = NULL;
     if (!bytes || size == 0) {
         *error = wasmtime_error_new("hakmem: there is no module");
         return NULL;
@@ -94,8 +137,19 @@ static hak_wasmtime_module *new_module(hak_wasm_tenant *tenant, wasm_engine_t *e
         return NULL;
     }
     hak_wasm_scope before = hak_wasm_enter(tenant, HAK_WASM_LOAD);
-    hak_wasmtime_module *m = read_module(tenant, engine, linker, bytes, size, error);
+    hak_wasmtime_module *m = read_module(tenant, engine, linker, bytes, size, folder, error);
     hak_wasm_leave(before);
+    return m;
+}
+
+hak_wasmtime_module *hak_wasmtime_module_load(hak_wasm_tenant *tenant, wasm_engine_t *engine,
+                                              const wasmtime_linker_t *linker, const uint8_t *bytes,
+                                              size_t size, const char *folder, wasmtime_error_t **error)
+{
+    wasmtime_error_t *unasked = NULL;
+    hak_wasmtime_module *m =
+        new_module(tenant, engine, linker, bytes, size, folder, error ? error : &unasked);
+    if (unasked) wasmtime_error_delete(unasked);
     return m;
 }
 
@@ -103,10 +157,7 @@ hak_wasmtime_module *hak_wasmtime_module_new(hak_wasm_tenant *tenant, wasm_engin
                                              const wasmtime_linker_t *linker, const uint8_t *bytes,
                                              size_t size, wasmtime_error_t **error)
 {
-    wasmtime_error_t *unasked = NULL;
-    hak_wasmtime_module *m = new_module(tenant, engine, linker, bytes, size, error ? error : &unasked);
-    if (unasked) wasmtime_error_delete(unasked);
-    return m;
+    return hak_wasmtime_module_load(tenant, engine, linker, bytes, size, NULL, error);
 }
 
 void hak_wasmtime_module_delete(hak_wasmtime_module *module)
@@ -172,6 +223,7 @@ static hak_wasmtime_instance *new_instance(hak_wasm_tenant *tenant, const hak_wa
         i->module = module;
         i->base = NULL;
         i->charged = 0;
+        i->rests = false;
         i->store = wasmtime_store_new(module->engine, data, NULL);
         i->context = wasmtime_store_context(i->store);
         if (hkw_tables_begin(i)) {
@@ -216,13 +268,23 @@ void hak_wasmtime_instance_close(hak_wasmtime_instance *i)
     hak_wasm_dismiss(tenant);
 }
 
+/* Before anybody uses the memory. */
+static void wake(hak_wasmtime_instance *i)
+{
+    if (!i->rests) return;
+    i->rests = false;
+    hak_wasm_memory_wake(i->module->host, i->base);
+}
+
 wasmtime_context_t *hak_wasmtime_instance_context(hak_wasmtime_instance *instance)
 {
+    wake(instance);
     return instance->context;
 }
 
 wasmtime_instance_t *hak_wasmtime_instance_get(hak_wasmtime_instance *instance)
 {
+    wake(instance);
     return &instance->instance;
 }
 
@@ -231,6 +293,7 @@ wasmtime_error_t *hak_wasmtime_call(hak_wasmtime_instance *instance, const wasmt
                                     wasmtime_val_t *results, size_t result_count, wasm_trap_t **trap)
 {
     wasm_trap_t *trapped = NULL;
+    wake(instance);
     hak_wasm_scope before = hak_wasm_enter(instance->tenant, HAK_WASM_INSTANCE);
     wasmtime_error_t *error = refuel(instance);
     if (!error)
@@ -295,15 +358,15 @@ static int fit(hak_wasmtime_instance *i, size_t wanted)
     return error ? -1 : 0;
 }
 
-int hak_wasmtime_reset(hak_wasmtime_instance *i, hak_wasmtime_image *image)
+/* back: hak_wasm_memory_reset or _rest. */
+static int reset(hak_wasmtime_instance *i, hak_wasmtime_image *image,
+                 int (*back)(hak_wasm_host *, void *, hak_wasm_image *))
 {
     const hak_wasmtime_module *module = i->module;
     if (!image || image->module != module) return -1;
+    wake(i);
     find_state(i);
-    if (fit(i, hak_wasm_image_size(image->memory)) != 0 ||
-        hak_wasm_memory_reset(module->host, i->base, image->memory) != 0) {
-        return -1;
-    }
+    if (fit(i, hak_wasm_image_size(image->memory)) != 0) return -1;
     for (uint32_t n = 0; n < module->globals; n++) {
         wasmtime_error_t *error = wasmtime_global_set(i->context, &i->globals[n], &image->globals[n]);
         if (error) {
@@ -311,5 +374,17 @@ int hak_wasmtime_reset(hak_wasmtime_instance *i, hak_wasmtime_image *image)
             return -1;
         }
     }
+    return back(module->host, i->base, image->memory);
+}
+
+int hak_wasmtime_reset(hak_wasmtime_instance *i, hak_wasmtime_image *image)
+{
+    return reset(i, image, hak_wasm_memory_reset);
+}
+
+int hak_wasmtime_rest(hak_wasmtime_instance *i, hak_wasmtime_image *image)
+{
+    if (reset(i, image, hak_wasm_memory_rest) != 0) return -1;
+    i->rests = true;
     return 0;
 }

@@ -30,6 +30,7 @@ struct hak_wasmtime_instance {
     wasmtime_context_t *context;
     wasmtime_instance_t instance;
     size_t charged; /* for tables and its own structure */
+    bool rests;     /* the memory does */
     /* Found when the first image or reset asks for them: */
     void *base;
     wasmtime_memory_t memory;

@@ -445,6 +445,11 @@ HAK_API void *hak_realloc_sized(hak_ctx *ctx, void *p, size_t old, size_t n) HAK
 /* Does what hak_free does, for callers that know the size: n is what was last asked for, by whatever function
  * (HAK_NONE: not known), and is only compared, with HAK_DEBUG_CHECK. Fast. */
 HAK_API void hak_free_sized(hak_ctx *ctx, void *p, size_t n);
+/* Frees p as hak_free_sized does and returns true if p is a block of ctx; else does nothing and returns
+ * false. p may be a block of any context, or NULL, which is of none. For hosts with many contexts that ask
+ * the likely one first, and hak_ctx_of when that is not the one. Cost: that of hak_free_sized for what
+ * this thread took; else that of hak_owns more. */
+HAK_API bool hak_free_if_owned(hak_ctx *ctx, void *p, size_t n);
 
 /* Do the same with a label and a call site, as hak_alloc_cs. Cost: as without. */
 HAK_API void *hak_calloc_cs(hak_ctx *ctx, size_t count, size_t n, hak_label label, hak_site site) HAK_FRESH

@@ -179,6 +179,7 @@ extern "C" {
     pub fn hak_aligned_realloc(ctx: *mut hak_ctx, p: *mut c_void, align: usize, n: usize) -> *mut c_void;
     pub fn hak_realloc_sized(ctx: *mut hak_ctx, p: *mut c_void, old: usize, n: usize) -> *mut c_void;
     pub fn hak_free_sized(ctx: *mut hak_ctx, p: *mut c_void, n: usize);
+    pub fn hak_free_if_owned(ctx: *mut hak_ctx, p: *mut c_void, n: usize) -> bool;
     pub fn hak_alloc_cs(ctx: *mut hak_ctx, n: usize, label: hak_label, site: hak_site) -> *mut c_void;
     pub fn hak_calloc_cs(ctx: *mut hak_ctx, count: usize, n: usize, label: hak_label, site: hak_site) -> *mut c_void;
     pub fn hak_aligned_alloc_cs(

@@ -77,6 +77,7 @@ pub struct hak_wasm_host_info {
     pub image_bytes: usize,
     pub dirty: hak_wasm_dirty,
     pub mappings: usize,
+    pub resting: usize,
 }
 
 #[repr(C)]
@@ -191,5 +192,7 @@ extern "C" {
     pub fn hak_wasm_image_drop(image: *mut hak_wasm_image);
     pub fn hak_wasm_image_size(image: *const hak_wasm_image) -> usize;
     pub fn hak_wasm_memory_reset(host: *mut hak_wasm_host, memory: *mut c_void, image: *mut hak_wasm_image) -> c_int;
+    pub fn hak_wasm_memory_rest(host: *mut hak_wasm_host, memory: *mut c_void, image: *mut hak_wasm_image) -> c_int;
+    pub fn hak_wasm_memory_wake(host: *mut hak_wasm_host, memory: *mut c_void) -> c_int;
     pub fn hak_wasm_memory_adopt(host: *mut hak_wasm_host, image: *mut hak_wasm_image) -> *mut c_void;
 }

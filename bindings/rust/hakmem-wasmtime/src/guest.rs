@@ -1,5 +1,6 @@
 //! A store and an instance for a tenant, and the way back to what they were.
 
+use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 
 use hakmem_sys as sys;
@@ -62,6 +63,9 @@ impl<T: Send> ResourceLimiter for State<T> {
     }
 }
 
+/// `hak_wasm_memory_reset` or `_rest`.
+type Back = unsafe extern "C" fn(*mut sys::hak_wasm_host, *mut c_void, *mut sys::hak_wasm_image) -> c_int;
+
 struct ImagePtr(NonNull<sys::hak_wasm_image>, #[allow(dead_code)] Host);
 // SAFETY: an image is for any thread.
 unsafe impl Send for ImagePtr {}
@@ -91,6 +95,7 @@ pub struct Guest<T: 'static> {
     memories: Vec<Memory>,
     globals: Vec<Global>,
     tables: Vec<Table>,
+    rests: bool,
 }
 
 impl Tenant {
@@ -147,10 +152,18 @@ impl<T: Send + 'static> Guest<T> {
             }
         }
         globals.retain(|global| global.ty(&store).mutability() == Mutability::Var);
-        Ok(Guest { store, instance, module: module.clone(), memories, globals, tables })
+        Ok(Guest { store, instance, module: module.clone(), memories, globals, tables, rests: false })
     }
 
+    /// For every use of the guest. Ends its [rest](Guest::rest).
     pub fn store(&mut self) -> &mut Store<State<T>> {
+        if std::mem::take(&mut self.rests) {
+            if let Some(memory) = self.memories.first() {
+                let (host, base) = (self.tenant().host().as_ptr(), memory.data_ptr(&self.store));
+                // SAFETY: the memory is the host's, or refused.
+                unsafe { sys::hak_wasm_memory_wake(host, base.cast()) };
+            }
+        }
         &mut self.store
     }
 
@@ -195,6 +208,20 @@ impl<T: Send + 'static> Guest<T> {
     /// The guest is as it was when the snapshot was taken. Refused, with nothing changed, where it cannot be: the
     /// snapshot is of another module, or a memory or a table has grown, which wasmtime would not learn.
     pub fn reset(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
+        self.go_back(snapshot, sys::hak_wasm_memory_reset)
+    }
+
+    /// As [`reset`](Guest::reset), for a guest that waits for its next request: if it waits for one to two periods of
+    /// decay, [`Host::tick`] gives the pages of its memory back. [`store`](Guest::store) ends the rest: nobody
+    /// writes by a pointer into the memory before that.
+    pub fn rest(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
+        self.go_back(snapshot, sys::hak_wasm_memory_rest)?;
+        self.rests = snapshot.image.is_some();
+        Ok(())
+    }
+
+    fn go_back(&mut self, snapshot: &Snapshot, back: Back) -> Result<(), Error> {
+        self.store();
         if !Module::same(&self.module, &snapshot.module) {
             return Err(Error::new(Reason::Reset, "hakmem: the snapshot is of another module"));
         }
@@ -209,7 +236,7 @@ impl<T: Send + 'static> Guest<T> {
                 if sys::hak_wasm_image_size(image.0.as_ptr()) != memory.data_size(&self.store) {
                     return Err(Error::new(Reason::Reset, "hakmem: the memory has grown, and cannot become smaller"));
                 }
-                if sys::hak_wasm_memory_reset(host, base.cast(), image.0.as_ptr()) != 0 {
+                if back(host, base.cast(), image.0.as_ptr()) != 0 {
                     return Err(Error::new(Reason::Memory, "hakmem: no memory for the reset"));
                 }
             }

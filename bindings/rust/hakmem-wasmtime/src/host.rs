@@ -73,6 +73,12 @@ impl Host {
         unsafe { sys::hak_wasm_host_tick(self.as_ptr(), 0) }
     }
 
+    /// All pages of idle slots and of guests that [rest](crate::Guest::rest) go back now. Returns the bytes.
+    pub fn trim(&self) -> usize {
+        // SAFETY: for any thread.
+        unsafe { sys::hak_wasm_host_trim(self.as_ptr()) }
+    }
+
     pub fn stats(&self) -> HostStats {
         let mut info = HostStats { size: size_of::<HostStats>(), ..Default::default() };
         // SAFETY: the size is set.

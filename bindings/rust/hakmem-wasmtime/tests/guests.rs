@@ -102,6 +102,33 @@ fn never_a_byte_over_the_limit_and_the_neighbour_is_served() {
     assert_eq!((linear(&hostile), hostile.stats().instances), (0, 0));
 }
 
+#[test]
+fn a_guest_that_rests_gives_its_pages_back() {
+    let Some(s) = setup(Limits::default()) else { return };
+    let tenant = s.host.tenant("alice", Limits::default()).unwrap();
+    // SAFETY: for any thread.
+    let resident = || unsafe { hakmem_sys::hak_wasm_tenant_resident(tenant.as_ptr()) };
+    let mut guest = make(&s, &tenant).unwrap();
+    call(&mut guest, "put", 3).unwrap();
+    let snapshot = guest.snapshot().unwrap();
+    for n in 0..3 {
+        call(&mut guest, "put", 1000 + n).unwrap();
+        assert!(resident() > 0);
+        guest.rest(&snapshot).unwrap();
+        assert_eq!(s.host.stats().resting, 1);
+        s.host.trim();
+        assert_eq!(resident(), 0);
+        assert_eq!(call(&mut guest, "get", 0).unwrap(), 3);
+        assert_eq!(s.host.stats().resting, 0);
+        call(&mut guest, "put", 7).unwrap();
+        s.host.trim();
+        assert_eq!(call(&mut guest, "get", 0).unwrap(), 7);
+    }
+    guest.rest(&snapshot).unwrap();
+    drop((guest, snapshot));
+    assert_eq!((linear(&tenant), s.host.stats().live), (0, 0));
+}
+
 /// Polls on a new thread each time, as a runtime that steals work may.
 fn block_on<F: std::future::Future + Send>(future: F) -> F::Output
 where

@@ -3,11 +3,12 @@
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::mem::{size_of, zeroed};
-use std::ptr::{null_mut, NonNull};
+use std::ptr::{null, null_mut, NonNull};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use hakmem_sys as sys;
 
+use crate::scope::Inner;
 use crate::{alloc, scoped, Heap, Label};
 
 /// One shared heap for the whole process, made at the first allocation and never destroyed.
@@ -31,9 +32,15 @@ static CTX: AtomicPtr<sys::hak_ctx> = AtomicPtr::new(null_mut());
 /// Its pages, and those of scopes; set before CTX.
 static SPACE: AtomicPtr<sys::hak_space> = AtomicPtr::new(null_mut());
 
+/// What this thread allocates for. One object, so that the allocator looks for one address.
+pub(crate) struct Here {
+    pub scope: Cell<*const Inner>,
+    pub label: Cell<Label>,
+}
+
 thread_local! {
     // Without a destructor, so that it serves at the end of a thread, too.
-    static LABEL: Cell<Label> = const { Cell::new(Label::NONE) };
+    pub(crate) static HERE: Here = const { Here { scope: Cell::new(null()), label: Cell::new(Label::NONE) } };
 }
 
 extern "C" fn prepare() {
@@ -117,9 +124,10 @@ pub(crate) fn space_made() -> *mut sys::hak_space {
     SPACE.load(Ordering::Relaxed)
 }
 
+/// The heap where a block of any heap is there.
 #[inline]
-pub(crate) fn label() -> Label {
-    LABEL.with(Cell::get)
+pub(crate) fn ctx_made() -> *mut sys::hak_ctx {
+    CTX.load(Ordering::Acquire)
 }
 
 #[inline]
@@ -144,10 +152,10 @@ impl Global {
         struct Back(Label);
         impl Drop for Back {
             fn drop(&mut self) {
-                LABEL.with(|current| current.set(self.0));
+                HERE.with(|here| here.label.set(self.0));
             }
         }
-        let _back = Back(LABEL.with(|current| current.replace(label)));
+        let _back = Back(HERE.with(|here| here.label.replace(label)));
         f()
     }
 }
@@ -155,14 +163,17 @@ impl Global {
 // SAFETY: the heap is shared, and its functions neither unwind nor call into Rust.
 unsafe impl GlobalAlloc for Global {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        match NonNull::new(ctx()).and_then(|ctx| alloc::take(ctx.as_ptr(), layout, LABEL.with(Cell::get))) {
+        match NonNull::new(ctx()).and_then(|ctx| alloc::take(ctx.as_ptr(), layout, HERE.with(|here| here.label.get())))
+        {
             Some(p) => p.as_ptr(),
             None => null_mut(),
         }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        match NonNull::new(ctx()).and_then(|ctx| alloc::take_zeroed(ctx.as_ptr(), layout, LABEL.with(Cell::get))) {
+        match NonNull::new(ctx())
+            .and_then(|ctx| alloc::take_zeroed(ctx.as_ptr(), layout, HERE.with(|here| here.label.get())))
+        {
             Some(p) => p.as_ptr(),
             None => null_mut(),
         }

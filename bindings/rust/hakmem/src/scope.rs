@@ -13,6 +13,7 @@ use std::task::{Context as TaskContext, Poll};
 
 use hakmem_sys as sys;
 
+use crate::global::HERE;
 use crate::options::without_panic;
 use crate::{global, scoped, Heap};
 
@@ -36,15 +37,10 @@ pub(crate) struct Inner {
     pub name: CString,
 }
 
-thread_local! {
-    // Without a destructor, so that it serves at the end of a thread, too.
-    static CURRENT: Cell<*const Inner> = const { Cell::new(std::ptr::null()) };
-}
-
 /// The scope that this thread works for; null = none.
 #[inline]
 pub(crate) fn current() -> *const Inner {
-    CURRENT.with(Cell::get)
+    HERE.with(|here| here.scope.get())
 }
 
 /// Makes a scope current until it is dropped. Not `Send`.
@@ -54,13 +50,13 @@ struct Entered {
 
 impl Entered {
     fn new(inner: *const Inner) -> Entered {
-        Entered { before: CURRENT.with(|current| current.replace(inner)) }
+        Entered { before: HERE.with(|here| here.scope.replace(inner)) }
     }
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        CURRENT.with(|current| current.set(self.before));
+        HERE.with(|here| here.scope.set(self.before));
     }
 }
 

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use hakmem_sys as sys;
 
+use crate::global::HERE;
 use crate::scope::{current, Inner};
 use crate::{alloc, global, Label};
 
@@ -137,11 +138,11 @@ unsafe fn forget(inner: *mut Inner) {
 
 /// Frees a block of a scope that this thread does not work for.
 #[cold]
-unsafe fn give_to(inner: *mut Inner, ctx: *mut sys::hak_ctx, p: *mut u8, layout: Layout) {
+unsafe fn give_to(inner: *mut Inner, ctx: *mut sys::hak_ctx, p: *mut u8) {
     let visitors = &(*inner).visitors;
     visitors.fetch_add(1, Ordering::SeqCst);
     if !(*inner).orphan.load(Ordering::SeqCst) {
-        alloc::give(ctx, NonNull::new_unchecked(p), layout);
+        sys::hak_free(ctx, p.cast());
         visitors.fetch_sub(1, Ordering::SeqCst);
         return;
     }
@@ -159,15 +160,17 @@ unsafe fn give_to(inner: *mut Inner, ctx: *mut sys::hak_ctx, p: *mut u8, layout:
     }
 }
 
-/// The heap that the thread takes from.
+/// The heap that the thread takes from, and the label; `None`: no memory.
 #[inline]
-unsafe fn taking() -> *mut sys::hak_ctx {
-    let inner = current();
-    if inner.is_null() {
-        global::ctx()
-    } else {
-        (*inner).ctx
-    }
+unsafe fn taking() -> Option<(*mut sys::hak_ctx, Label)> {
+    HERE.with(|here| {
+        let inner = here.scope.get();
+        if !inner.is_null() {
+            return Some(((*inner).ctx, Label::NONE));
+        }
+        let ctx = global::ctx();
+        (!ctx.is_null()).then(|| (ctx, here.label.get()))
+    })
 }
 
 /// Whose a block is: null = the program's.
@@ -182,50 +185,43 @@ unsafe fn holding(p: *mut u8) -> *mut sys::hak_ctx {
     sys::hak_ctx_of(global::space_made(), p.cast())
 }
 
-#[inline]
-fn label() -> Label {
-    if current().is_null() {
-        global::label()
-    } else {
-        Label::NONE
+/// Frees a block that may be anybody's.
+#[cold]
+unsafe fn give_anywhere(p: *mut u8) {
+    let ctx = holding(p);
+    let inner = owner(ctx);
+    if inner.is_null() || inner as *const Inner == current() {
+        return sys::hak_free(ctx, p.cast());
     }
+    give_to(inner, ctx, p)
 }
 
 // SAFETY: heaps are shared ones, and their functions neither unwind nor call into Rust but for the closure of a soft
 // limit, which ends the process when it panics.
 unsafe impl GlobalAlloc for ScopedGlobal {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let ctx = taking();
-        if ctx.is_null() {
-            return null_mut();
-        }
-        alloc::take(ctx, layout, label()).map_or(null_mut(), NonNull::as_ptr)
+        let Some((ctx, label)) = taking() else { return null_mut() };
+        alloc::take(ctx, layout, label).map_or(null_mut(), NonNull::as_ptr)
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        let ctx = taking();
-        if ctx.is_null() {
-            return null_mut();
-        }
-        alloc::take_zeroed(ctx, layout, label()).map_or(null_mut(), NonNull::as_ptr)
+        let Some((ctx, label)) = taking() else { return null_mut() };
+        alloc::take_zeroed(ctx, layout, label).map_or(null_mut(), NonNull::as_ptr)
     }
 
     unsafe fn dealloc(&self, p: *mut u8, layout: Layout) {
-        if SCOPES.load(Ordering::Relaxed) == 0 {
-            return alloc::give(global::ctx(), NonNull::new_unchecked(p), layout);
+        // Most threads free what they took. The program's heap, and one that a thread works for, are never retired.
+        let inner = current();
+        let likely = if inner.is_null() { global::ctx_made() } else { (*inner).ctx };
+        if !sys::hak_free_if_owned(likely, p.cast(), layout.size()) {
+            give_anywhere(p)
         }
-        let ctx = holding(p);
-        let inner = owner(ctx);
-        if inner.is_null() || inner as *const Inner == current() {
-            return alloc::give(ctx, NonNull::new_unchecked(p), layout);
-        }
-        give_to(inner, ctx, p, layout)
     }
 
     unsafe fn realloc(&self, p: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let new = Layout::from_size_align_unchecked(size, layout.align());
         if SCOPES.load(Ordering::Relaxed) == 0 {
-            return alloc::resize(global::ctx(), NonNull::new_unchecked(p), layout, new)
+            return alloc::resize(global::ctx_made(), NonNull::new_unchecked(p), layout, new)
                 .map_or(null_mut(), NonNull::as_ptr);
         }
         let ctx = holding(p);

@@ -230,6 +230,60 @@ fn futures_are_polled_in_their_scope_on_any_thread() {
 }
 
 #[test]
+fn stolen_work_stays_in_its_scope() {
+    let _one = one();
+    let before = hakmem::scopes();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(8).enable_time().build().unwrap();
+    let began = Instant::now();
+    let (mut stolen, mut freed_elsewhere) = (0, 0);
+    while stolen < 100 || freed_elsewhere < 100 {
+        assert!(began.elapsed() < Duration::from_secs(60), "{stolen} stolen, {freed_elsewhere} freed elsewhere");
+        let counts = runtime.block_on(async {
+            let tasks: Vec<_> = (0..16usize)
+                .map(|n| {
+                    let scope = Scope::new("stolen").unwrap();
+                    let seen = scope.clone();
+                    tokio::spawn(scope.run(async move {
+                        let (mut stolen, mut freed_elsewhere) = (0, 0);
+                        let mut blocks: Vec<(std::thread::ThreadId, Vec<u8>)> = Vec::new();
+                        let mut at = std::thread::current().id();
+                        for i in 0..50usize {
+                            blocks.push((at, vec![n as u8; 100 + i * 90]));
+                            assert!(seen.owns(blocks.last().unwrap().1.as_ptr()));
+                            if i % 8 == n % 8 {
+                                // Others take what waits behind this one.
+                                std::thread::sleep(Duration::from_micros(200));
+                            }
+                            tokio::task::yield_now().await;
+                            let here = std::thread::current().id();
+                            stolen += (here != at) as usize;
+                            at = here;
+                            if i % 3 == 2 {
+                                let (thread, block) = blocks.swap_remove(0);
+                                assert!(block.iter().all(|&x| x == n as u8));
+                                freed_elsewhere += (thread != here) as usize;
+                            }
+                        }
+                        drop(blocks);
+                        (stolen, freed_elsewhere)
+                    }))
+                })
+                .collect();
+            let mut counts = (0, 0);
+            for task in tasks {
+                let (a, b) = task.await.unwrap();
+                counts = (counts.0 + a, counts.1 + b);
+            }
+            counts
+        });
+        stolen += counts.0;
+        freed_elsewhere += counts.1;
+    }
+    drop(runtime);
+    assert_eq!(hakmem::scopes(), before);
+}
+
+#[test]
 fn a_future_over_its_soft_limit_ends_and_its_neighbours_go_on() {
     let _one = one();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();

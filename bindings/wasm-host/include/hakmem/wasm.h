@@ -135,24 +135,27 @@ HAK_API const char *hak_wasm_host_options_error(const hak_wasm_host_options *opt
 /* Returns the tenant of the host itself, the parent of tenants that name none. It has the limits of
  * hak_wasm_host_options.limits. Never close it. */
 HAK_API hak_wasm_tenant *hak_wasm_host_tenant(hak_wasm_host *host);
-/* Returns pages of slots that were free for decay_ns, and retained pages of contexts. The embedder calls this
- * when it has time to lend. now_ns: a clock that never runs backwards; 0 = the monotonic clock. */
+/* Returns pages of slots that were free for decay_ns, of memories that rest since then
+ * (hak_wasm_memory_rest), and retained pages of contexts. The embedder calls this when it has time to
+ * lend. now_ns: a clock that never runs backwards; 0 = the monotonic clock. */
 HAK_API void hak_wasm_host_tick(hak_wasm_host *host, uint64_t now_ns);
-/* Returns all pages of free slots, and of contexts that wait for the next tenant, to the operating system
- * now. The result is the number of bytes. */
+/* Returns all pages of free slots, of memories that rest, and of contexts that wait for the next tenant,
+ * to the operating system now. The result is the number of bytes. */
 HAK_API size_t hak_wasm_host_trim(hak_wasm_host *host);
 
 typedef struct hak_wasm_host_info {
     size_t size;           /* sizeof(hak_wasm_host_info), set by the caller */
     size_t slots;          /* reserved so far */
     size_t live, warm;     /* memories; free slots that have resident pages, or an image mapped */
-    size_t warm_bytes;     /* resident bytes of those; at most hak_wasm_host_options.warm_bytes */
+    size_t warm_bytes;     /* resident bytes of those, and of live memories beyond their size;
+                            at most hak_wasm_host_options.warm_bytes */
     size_t linear_bytes;   /* sizes of live memories */
     size_t reserved_bytes; /* address space of all extents */
     size_t extents;
     size_t image_bytes;   /* sizes of images that exist */
     hak_wasm_dirty dirty; /* what AUTO came to */
     size_t mappings;      /* an upper bound of those that hak_wasm_host_options.mappings limits */
+    size_t resting;       /* of live, those that rest (hak_wasm_memory_rest) */
 } hak_wasm_host_info;
 /* Fills in *info. Returns 0, or -1 if info->size is not set. */
 HAK_API int hak_wasm_host_stats(hak_wasm_host *host, hak_wasm_host_info *info);
@@ -277,6 +280,29 @@ HAK_API int hak_wasm_tenant_modules(hak_wasm_tenant *tenant, const hak_wasm_modu
 HAK_API int hak_wasm_module_check(const hak_wasm_tenant *tenant, const void *bytes, size_t size, char *error,
                                   size_t error_size);
 
+/* ---- Compiled modules ---------------------------------------------------------------------------- */
+
+/* A folder keeps what runtimes made of modules, in a file for each module and runtime whose name is the
+ * SHA-256 of both, so that a process that starts again compiles nothing. Machine code is run as it is: a
+ * folder is refused, and a file is as if it were not there, if others than this user or root may write to
+ * it; and so is a file that does not have the hash of its name and content that was written with it. */
+typedef struct hak_wasm_code {
+    void *bytes;
+    size_t size;
+} hak_wasm_code;
+/* Finds the code that `runtime` made of the module. runtime: its name, version and settings, in whatever
+ * form tells those apart that cannot run each other's code. Returns 1, and *code is to be freed; 0 = there
+ * is none; -1 with a text in `error` = the folder cannot be used. Cost: reads the file, and hashes the
+ * file and the module, at about 200 MB a second. */
+HAK_API int hak_wasm_code_get(const char *folder, const char *runtime, const void *module, size_t size,
+                              hak_wasm_code *code, char *error, size_t error_size);
+/* Keeps code, in place of what was there. Others that get meanwhile find the old or the new code. Returns
+ * 0, or -1 with a text. */
+HAK_API int hak_wasm_code_put(const char *folder, const char *runtime, const void *module, size_t size,
+                              const void *code, size_t code_size, char *error, size_t error_size);
+/* Frees what hak_wasm_code_get found; code that has none is fine. */
+HAK_API void hak_wasm_code_free(hak_wasm_code *code);
+
 /* ---- Processor time ------------------------------------------------------------------------------ */
 
 /* Limits the steps that each call of a guest of the tenant, or of its children, may take; 0 = no limit. At
@@ -364,6 +390,17 @@ HAK_API size_t hak_wasm_image_size(const hak_wasm_image *image);
  * that were the larger image's are 0. If the program has closed the image's file, no memory can be attached
  * any more. Cost: written pages are copied back. */
 HAK_API int hak_wasm_memory_reset(hak_wasm_host *host, void *memory, hak_wasm_image *image);
+/* Does what hak_wasm_memory_reset does, and lets the memory rest: nobody writes to it until
+ * hak_wasm_memory_wake, or what is written may be lost. A memory that has rested for one to two periods of
+ * decay (hak_wasm_host_options.decay_ns) gives all pages of its own back at a tick, and reads as the image
+ * all the same; hak_wasm_host_trim does not wait for that. So guests that are kept for their next request
+ * cost no pages while there is none. Cost: that of the reset; after the pages went, a fault for each page
+ * that the guest writes to. */
+HAK_API int hak_wasm_memory_rest(hak_wasm_host *host, void *memory, hak_wasm_image *image);
+/* Ends the rest, before the guest runs; resets, growth and images of a memory end it, too. Returns 0, also
+ * if the memory does not rest, or -1 if it is not a memory. Cost: a few instructions, and at worst the
+ * time that the kernel takes to free the memory's pages. */
+HAK_API int hak_wasm_memory_wake(hak_wasm_host *host, void *memory);
 /* Does what hak_wasm_memory_new does, with the image's size and content. Free slots that had the image come
  * first: they cost no system call. */
 HAK_API void *hak_wasm_memory_adopt(hak_wasm_host *host, hak_wasm_image *image);

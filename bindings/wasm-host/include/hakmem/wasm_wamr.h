@@ -102,6 +102,10 @@ HAK_API void hak_wasm_wamr_drop(hak_wasm_wamr_snapshot *snapshot);
  * guest can then only be closed. Positions and flags of open files, and what natives keep for the guest, are
  * not restored. */
 HAK_API int hak_wasm_wamr_reset(hak_wasm_wamr *guest, hak_wasm_wamr_snapshot *snapshot);
+/* Does what hak_wasm_wamr_reset does, for a guest that waits for its next request: its memory rests
+ * (hak_wasm_memory_rest), so that ticks give its pages back. hak_wasm_wamr_call ends the rest, and so do
+ * hak_wasm_wamr_instance and _exec_env: a host that uses WAMR's objects by itself asks for them anew. */
+HAK_API int hak_wasm_wamr_rest(hak_wasm_wamr *guest, hak_wasm_wamr_snapshot *snapshot);
 
 #ifdef __cplusplus
 }

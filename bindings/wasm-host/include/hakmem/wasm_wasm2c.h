@@ -19,6 +19,9 @@
  *
  *   A growth over a limit is -1 for the guest. The heap limit counts the elements of tables. Make it a hard
  *   limit, because wasm2c can handle a refusal. Types of functions stay in malloc, once for a module.
+ *   wasm2c 1.0.32 keeps one place to trap to for the whole process, so one thread at a time runs guests. That
+ *   thread needs an alternate stack for signals, or a guest that recurses without end ends the process:
+ *   wasm_rt_init gives one to the first thread that calls it, others call sigaltstack.
  *
  * STABILITY  Experimental: wabt's own structures decide what it can do.
  *
@@ -55,6 +58,14 @@ HAK_API void hak_wasm_wasm2c_steps(void);
 /* Returns whether a guest of this thread has trapped for want of steps since hak_wasm_wasm2c_steps. */
 HAK_API bool hak_wasm_wasm2c_spent(void);
 
+/* Traps unless the thread has this many bytes of stack left. Guests that rely on signals have no limit on
+ * their depth but the end of the stack, which may come in the middle of a function of the host's that a
+ * guest calls: the trap would leave the locks that the function holds, for ever. Such a function calls
+ * this one first, with what it may need; those of hakmem's that guests call do so, with 64 KiB. Does
+ * nothing for guests that do not rely on signals, because these count their depth. Cost: a store for each
+ * page. */
+HAK_API void hak_wasm_wasm2c_stack(size_t bytes);
+
 typedef struct hak_wasm_wasm2c_snapshot hak_wasm_wasm2c_snapshot;
 /* Takes a snapshot of the instance as it is now: of its struct, which holds globals and the marks of dropped
  * segments, and of the memories and tables that are members of the struct. `size` is the size of the struct.
@@ -72,6 +83,12 @@ HAK_API void hak_wasm_wasm2c_drop(hak_wasm_wasm2c_snapshot *snapshot);
  * be freed. The start function does not run. Cost: as hak_wasm_memory_reset, and a copy of struct and
  * tables. */
 HAK_API int hak_wasm_wasm2c_reset(void *instance, hak_wasm_wasm2c_snapshot *snapshot);
+/* Does what hak_wasm_wasm2c_reset does, for an instance that waits for its next request: its memories rest
+ * (hak_wasm_memory_rest), so that ticks give their pages back. The host calls hak_wasm_wasm2c_wake before it
+ * calls the guest or writes to a memory of it; what is written without that may be lost. */
+HAK_API int hak_wasm_wasm2c_rest(void *instance, hak_wasm_wasm2c_snapshot *snapshot);
+/* Ends the rest of the snapshot's instance. NULL, and an instance that does not rest, are fine. */
+HAK_API void hak_wasm_wasm2c_wake(hak_wasm_wasm2c_snapshot *snapshot);
 
 #ifdef __cplusplus
 }

@@ -93,6 +93,15 @@ HAK_API wasm_engine_t *hak_wasmtime_engine_new(hak_wasm_host *host, wasm_config_
 HAK_API hak_wasmtime_module *hak_wasmtime_module_new(hak_wasm_tenant *tenant, wasm_engine_t *engine,
                                                      const wasmtime_linker_t *linker, const uint8_t *bytes,
                                                      size_t size, wasmtime_error_t **error);
+/* Does what hak_wasmtime_module_new does, but takes the code from a folder (hak_wasm_code_get) if it is
+ * there, and else compiles and puts the code there. Code of another wasmtime or of another configuration
+ * counts as missing. It is an error if the folder does not exist or others may write to it; if it has no
+ * room, the module is compiled each time. folder NULL = none. Nothing limits what a folder holds: where
+ * strangers send modules, the host sees to that. Cost: reads and hashes a file in place of compiling. */
+HAK_API hak_wasmtime_module *hak_wasmtime_module_load(hak_wasm_tenant *tenant, wasm_engine_t *engine,
+                                                      const wasmtime_linker_t *linker, const uint8_t *bytes,
+                                                      size_t size, const char *folder,
+                                                      wasmtime_error_t **error);
 /* Deletes a module. NULL is fine. */
 HAK_API void hak_wasmtime_module_delete(hak_wasmtime_module *module);
 /* Returns why instances cannot be reset, for example "it imports a table"; NULL = they can. */
@@ -135,6 +144,11 @@ HAK_API void hak_wasmtime_image_drop(hak_wasmtime_image *image);
  * its memory grew beyond the image (wasmtime cannot shrink a memory), the image is of another module, or a
  * limit is reached. Cost: as hak_wasm_memory_reset. */
 HAK_API int hak_wasmtime_reset(hak_wasmtime_instance *instance, hak_wasmtime_image *image);
+/* Does what hak_wasmtime_reset does, for an instance that waits for its next request: its memory rests
+ * (hak_wasm_memory_rest), so that ticks give its pages back. hak_wasmtime_call ends the rest, and so do
+ * hak_wasmtime_instance_context and _get: a host that calls wasmtime by itself asks for them anew before it
+ * does. */
+HAK_API int hak_wasmtime_rest(hak_wasmtime_instance *instance, hak_wasmtime_image *image);
 
 /* Lets wasmtime's own allocations come from the host too, under the current tenant and label, or the host's
  * own tenant. Patches the calls of malloc and its kind in the shared library that wasmtime is in, and in no
