@@ -172,8 +172,8 @@ static inline uintptr_t hkl_key_place(const hkl_quick_way *way, const hkc_cfi_re
     return 0;
 }
 
-static inline bool hkl_key_jit_trace(const hkl_quick_way *ways, const hkc_cfi_registers *at, const void *global,
-                                     int32_t number, uintptr_t base, hkl_quick_key *key)
+static inline bool hkl_key_jit_trace(const hkl_quick_way *ways, const hkc_cfi_registers *at,
+                                     const void *global, int32_t number, uintptr_t base, hkl_quick_key *key)
 {
     const void *trace = hkl_snap_trace(global, number);
     if (__builtin_expect(trace && ways, 1)) {
