@@ -242,7 +242,7 @@ class Module(Case):
                 with self.subTest(mode, limit=limit):
                     out = self.run_code(
                         NO_JIT + SECONDS + """
-                        local h = require('hakmem')
+                        seconds(0) local h = require('hakmem')
                         h.profile{ mode = '""" + mode + """', window = 60 }
                         """ + limit + """
                         keep = {}
@@ -252,6 +252,7 @@ class Module(Case):
                                 local t = { i, i, i, i }
                                 if i % 100 == 0 then keep[#keep + 1] = t end
                             end
+                            collectgarbage() collectgarbage()
                         end
                         local r = h.profile.report()
                         local found

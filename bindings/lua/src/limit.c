@@ -19,6 +19,7 @@ static int64_t look_distance(const hkl_state *st)
 {
     size_t d = (st->hard != 0 ? st->hard : st->soft) / LOOK_PART;
     if (d > (size_t)INT64_MAX) d = (size_t)INT64_MAX;
+    if (hkl_profile_turns(st) && d > HKL_PROFILE_TURN_BYTES) return HKL_PROFILE_TURN_BYTES;
     return d < LOOK_LEAST ? LOOK_LEAST : (int64_t)d;
 }
 

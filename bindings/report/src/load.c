@@ -103,9 +103,11 @@ static bool amount_of(const json_t *object, const char *key, double *out)
 static void find_address(hkr_frame *f, const json_t *from, const json_t *images)
 {
     const json_t *number = json_object_get(from, "image");
-    const double image = json_number_value(number), address = json_number_value(json_object_get(from, "address"));
+    const double image = json_number_value(number),
+                 address = json_number_value(json_object_get(from, "address"));
     f->build_id = "";
-    if (!f->native || !json_is_number(number) || !(image >= 0 && image < (double)json_array_size(images))) return;
+    if (!f->native || !json_is_number(number) || !(image >= 0 && image < (double)json_array_size(images)))
+        return;
     if (address >= 1 && address < (double)(UINT64_C(1) << 40)) f->address = (uint64_t)address;
     f->build_id = hkr_text(json_array_get(images, (size_t)image), "build_id");
 }
@@ -222,7 +224,8 @@ static const char *context_of(hkr_report *r, hkr_context *c, json_t *names, json
     if (!member(from, "holes", JSON_ARRAY, &c->holes)) return "holes";
     if (!member(from, "profile", JSON_OBJECT, &c->profile)) return "profile";
     if (!member(from, "verdicts", JSON_ARRAY, &c->verdicts)) return "verdicts";
-    if (!member(from, "frames", JSON_ARRAY, &frames) || !frames_of(r, c, frames, json_object_get(from, "images")))
+    if (!member(from, "frames", JSON_ARRAY, &frames) ||
+        !frames_of(r, c, frames, json_object_get(from, "images")))
         return "frames";
     if (!member(from, "stacks", JSON_ARRAY, &stacks) || !stacks_of(r, c, stacks)) return "stacks";
     if (!places_of(c)) return "verdicts";

@@ -590,8 +590,10 @@ TEST_CASE("traces: the line where they are, and handlers of their events are the
     Read r = read(L);
     CHECK(r.labels["a.lua:6 table"].live_blocks + r.labels["a.lua:6 array"].live_blocks < 50);
     CHECK(r.labels["a.lua:7 table"].live_blocks > 3900);
-    CHECK(run_a(L, "local h = debug.getregistry()._VMEVENTS or {} local n = 0 for _ in pairs(h) do n = n + 1 end "
-                   "return n") == "0");
+    CHECK(
+        run_a(L,
+              "local h = debug.getregistry()._VMEVENTS or {} local n = 0 for _ in pairs(h) do n = n + 1 end "
+              "return n") == "0");
     run_a(L, "jit.flush()");
     lua_close(L);
 }

@@ -154,7 +154,7 @@ typedef struct hak_lua_profile_options {
     uint64_t seed;      /* of the samples; 0 = always the same one */
     uint64_t
         window_ns; /* as hak_profile_options.window_ns; by line the clock is looked at each 64 KiB that the
-                      state takes, or as often as a limit asks for. 0 = no window begins by itself */
+                      state takes. 0 = no window begins by itself */
 } hak_lua_profile_options;
 #define HAK_LUA_PROFILE_OPTIONS_INIT                                                                         \
     {                                                                                                        \
@@ -173,10 +173,10 @@ HAK_API int hak_lua_profile_start(lua_State *L, const hak_lua_profile_options *o
 HAK_API int hak_lua_profile_stop(lua_State *L);
 
 typedef enum hak_lua_frame_kind {
-    HAK_LUA_FRAME_UNKNOWN,   /* there was no room for its name */
-    HAK_LUA_FRAME_LUA,       /* a function in Lua */
-    HAK_LUA_FRAME_C,         /* a function in C */
-    HAK_LUA_FRAME_TRACE,     /* machine code of LuaJIT of which the line is not known: where the trace begins */
+    HAK_LUA_FRAME_UNKNOWN, /* there was no room for its name */
+    HAK_LUA_FRAME_LUA,     /* a function in Lua */
+    HAK_LUA_FRAME_C,       /* a function in C */
+    HAK_LUA_FRAME_TRACE,   /* machine code of LuaJIT of which the line is not known: where the trace begins */
     HAK_LUA_FRAME_COROUTINE, /* the outer end of a coroutine: the profile does not see who resumed it */
     HAK_LUA_FRAME_CUT        /* there are more frames further out */
 } hak_lua_frame_kind;

@@ -42,7 +42,8 @@ typedef struct hkl_asker {
  * first. Functions that run on a trace have the line of their snapshot, or, where that is not known, are given
  * as the trace. Allocates nothing in the state, and calls
  * nothing that a running allocation could not stand. */
-size_t hkl_frames_walk(hkl_frames *frames, const hkl_asker *asker, unsigned most, uintptr_t *out, size_t room);
+size_t hkl_frames_walk(hkl_frames *frames, const hkl_asker *asker, unsigned most, uintptr_t *out,
+                       size_t room);
 
 #endif
 #endif

@@ -148,27 +148,36 @@ static inline bool hkl_key_jit_in_c(const uintptr_t *base, hkl_quick_key *key)
     return true;
 }
 
-/* Where the machine code of the trace has called; 0 = this way from there was not met, or comes first from now
- * on. */
-static inline uintptr_t hkl_key_place(hkl_quick_way *way, const hkc_cfi_registers *at, const void *trace)
+/* Ways from machine code are told apart by their first two addresses, and those that are longer by the rest. */
+enum { HKL_KEY_TRACE_AT_LEAST = 2 };
+static inline bool hkl_key_is_trace_way(const hkl_quick_way *way, const void *sp)
+{
+    if (hkl_key_word_at(sp, way->at[0]) != way->pc[0] || hkl_key_word_at(sp, way->at[1]) != way->pc[1])
+        return false;
+    if (__builtin_expect(way->kind == HKL_QUICK_ON_STACK, 1)) return true;
+    for (int i = HKL_KEY_TRACE_AT_LEAST; i < HKL_QUICK_CLIMB && way->at[i] != 0; i++)
+        if (hkl_key_word_at(sp, way->at[i]) != way->pc[i]) return false;
+    return true;
+}
+
+/* Where the machine code of the trace has called, or, where its way is longer than any that was met, something
+ * else; 0 = no way was met. Only places that hkl_snap_has says are in the machine code get slots: to look for
+ * something else finds none. Longer ways come first. */
+static inline uintptr_t hkl_key_place(const hkl_quick_way *way, const hkc_cfi_registers *at)
 {
     const void *sp = (const void *)at->sp;
-    const hkl_quick_way *first = way;
     do {
-        if (!hkl_key_is_way(way, sp)) continue;
-        const uintptr_t pc = hkl_key_end(way, at, NULL);
-        if (!hkl_snap_has(trace, pc)) continue;
-        return way == first || way->patience-- != 0 ? pc : 0;
+        if (__builtin_expect(hkl_key_is_trace_way(way, sp), 1)) return hkl_key_word_at(sp, way->place);
     } while ((way = way->next) != NULL);
     return 0;
 }
 
-static inline bool hkl_key_jit_trace(hkl_quick_way *ways, const hkc_cfi_registers *at, const void *global,
-                                     int32_t number, uintptr_t base, hkl_quick_key *key)
+static inline bool hkl_key_jit_trace(const hkl_quick_way *ways, const hkc_cfi_registers *at,
+                                     const void *global, int32_t number, uintptr_t base, hkl_quick_key *key)
 {
     const void *trace = hkl_snap_trace(global, number);
     if (__builtin_expect(trace && ways, 1)) {
-        *key = (hkl_quick_key){hkl_key_place(ways, at, trace), (uintptr_t)trace, HKL_KEY_PLACE};
+        *key = (hkl_quick_key){hkl_key_place(ways, at), (uintptr_t)trace, HKL_KEY_PLACE};
         return true;
     }
     const void *function = hkl_key_jit_function((const uintptr_t *)base);
@@ -179,7 +188,7 @@ static inline bool hkl_key_jit_trace(hkl_quick_way *ways, const hkc_cfi_register
 }
 
 /* `ways` and `at` are for traces alone; NULL = as if those were not known. */
-static inline bool hkl_key_jit(hkl_quick_way *ways, const hkc_cfi_registers *at, const lua_State *L,
+static inline bool hkl_key_jit(const hkl_quick_way *ways, const hkc_cfi_registers *at, const lua_State *L,
                                hkl_quick_key *key)
 {
     uintptr_t in_trace;

@@ -319,7 +319,7 @@ int hak_lua_profile_start(lua_State *L, const hak_lua_profile_options *given)
 #endif
     p->running = true;
     p->turns = by_line && o.window_ns != 0;
-    if (p->turns && st->soft == 0) st->until_check = 0; /* under a limit looks come anyway */
+    if (p->turns) st->until_check = 0; /* the first look says when to look again */
     lua_setallocf(L, hkl_alloc_for(st), st);
     return 0;
 }

@@ -112,27 +112,39 @@ static inline hkl_quick_entry *entry_of(hkl_quick *q, uintptr_t pc)
     return &q->entries[(uint32_t)pc * MIX >> (32 - HKL_QUICK_ENTRY_BITS)];
 }
 
-static void keep_way(hkl_quick *q, hkl_quick_entry *entry, const hkl_quick_way *way)
+static int length_of(const hkl_quick_way *way)
+{
+    int n = 0;
+    while (n < HKL_QUICK_CLIMB && way->at[n] != 0)
+        n++;
+    return n;
+}
+
+/* Behind those that were met before; by_length: before those that are shorter, which may be how it begins. */
+static void keep_way(hkl_quick *q, hkl_quick_entry *entry, const hkl_quick_way *way, bool by_length)
 {
     if (q->way_count + 1 == HKL_QUICK_WAYS) clear_ways(q);
     hkl_quick_way **link = &entry->ways;
-    while (*link != &q->ways[0])
+    while (*link != &q->ways[0] && !(by_length && length_of(*link) < length_of(way)))
         link = &(*link)->next;
-    *link = &q->ways[++q->way_count];
-    **link = *way;
+    hkl_quick_way *kept = &q->ways[++q->way_count];
+    *kept = *way;
+    kept->next = *link;
+    *link = kept;
 }
 
 /* What is true in any case fills the places that all ways have. */
-static void fill_way(hkl_quick_way *way, int count, uintptr_t pc)
+static void fill_way(hkl_quick_way *way, int count, int least, uintptr_t pc)
 {
-    if (count > HKL_QUICK_AT_LEAST) way->kind |= HKL_QUICK_LONGER;
-    for (; count < HKL_QUICK_AT_LEAST; count++) {
+    if (count > least) way->kind |= HKL_QUICK_LONGER;
+    for (; count < least; count++) {
         way->at[count] = -(int32_t)sizeof pc;
         way->pc[count] = pc;
     }
 }
 
 #if LUA_VERSION_NUM == 501
+
 /* Goes up to the machine code of the trace, and keeps the way. */
 static void learn_way_to(hkl_quick *q, hkl_quick_entry *entry, const hkc_cfi_registers *at, const void *trace)
 {
@@ -146,14 +158,36 @@ static void learn_way_to(hkl_quick *q, hkl_quick_entry *entry, const hkc_cfi_reg
         way.place = up - (int32_t)sizeof pc;
         pc = hkl_key_word_at((const void *)at->sp, way.place);
         if (hkl_snap_has(trace, pc)) {
-            fill_way(&way, count, at->pc);
-            keep_way(q, entry, &way);
+            fill_way(&way, count, HKL_KEY_TRACE_AT_LEAST, at->pc);
+            keep_way(q, entry, &way, true);
             return;
         }
         way.at[count] = way.place;
         way.pc[count] = pc;
     }
 }
+
+/* Finds the key's place in machine code for sure; false = there is no way that could be kept. */
+static bool find_place(hkl_quick *q, hkl_quick_entry *entry, const hkc_cfi_registers *at, hkl_quick_key *key)
+{
+    const void *trace = (const void *)key->function;
+    if (hkl_snap_has(trace, key->pc)) return true;
+    learn_way_to(q, entry, at, trace);
+    key->pc = hkl_key_place(entry->ways, at);
+    return hkl_snap_has(trace, key->pc);
+}
+
+#else
+
+static bool find_place(hkl_quick *q, hkl_quick_entry *entry, const hkc_cfi_registers *at, hkl_quick_key *key)
+{
+    (void)q;
+    (void)entry;
+    (void)at;
+    (void)key;
+    return false;
+}
+
 #endif
 
 /* Goes up to the interpreter as hkl_pc_correct does, and keeps the way. */
@@ -175,7 +209,7 @@ static void learn_way(hkl_quick *q, hkl_quick_entry *entry, const hkc_cfi_regist
         pc = way.pc[count] = hkl_key_word_at((const void *)at->sp, way.at[count]);
         count++;
     }
-    fill_way(&way, count, at->pc);
+    fill_way(&way, count, HKL_QUICK_AT_LEAST, at->pc);
     if (step->instruction == HKL_PC_STORED) {
         way.kind |= HKL_QUICK_STORED;
     } else if (hkl_pc_in_frame(step->instruction)) {
@@ -186,7 +220,7 @@ static void learn_way(hkl_quick *q, hkl_quick_entry *entry, const hkc_cfi_regist
         way.kind |= HKL_QUICK_IN_REGISTER;
         way.place = step->instruction * (int32_t)sizeof pc;
     }
-    keep_way(q, entry, &way);
+    keep_way(q, entry, &way, false);
 }
 
 /* The one that was found so often behind others comes first. */
@@ -227,12 +261,10 @@ static __attribute__((noinline)) int find_slowly(hkl_quick *q, const hkc_cfi_reg
     }
     reorder(entry);
     if (!hkl_key_of(entry->ways, L, at, &key)) return -1;
-    if (key.pc == 0) { /* this way was not met */
-#if LUA_VERSION_NUM == 501
-        if (key.calls == HKL_KEY_PLACE) learn_way_to(q, entry, at, (const void *)key.function);
-        else
-#endif
-            learn_way(q, entry, at);
+    if (key.calls == HKL_KEY_PLACE) {
+        if (!find_place(q, entry, at, &key)) return -1;
+    } else if (key.pc == 0) { /* this way was not met */
+        learn_way(q, entry, at);
         hkl_key_of(entry->ways, L, at, &key);
         if (key.pc == 0) return -1;
     }

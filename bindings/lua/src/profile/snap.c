@@ -53,7 +53,8 @@ static unsigned calls_in(uintptr_t from, uintptr_t to, uintptr_t target, unsigne
  * and therefore more snapshots. The same call in the first pass; pc itself where that is not sure. */
 static uintptr_t in_first_pass(const void *trace, uintptr_t pc, uintptr_t target)
 {
-    const uintptr_t code = hkl_thread_word(trace, HKL_SNAP_CODE), loop = code + hkl_snap_word32(trace, HKL_SNAP_LOOP);
+    const uintptr_t code = hkl_thread_word(trace, HKL_SNAP_CODE),
+                    loop = code + hkl_snap_word32(trace, HKL_SNAP_LOOP);
     const uintptr_t end = code + hkl_snap_word32(trace, HKL_SNAP_SIZE);
     if (loop == code || pc <= loop || target == 0) return pc;
     const unsigned nth = calls_in(loop, pc - CALL_BYTES, target, 0, NULL);
@@ -107,15 +108,18 @@ static const uint32_t *caller_of(const void *trace, const uint32_t *map, unsigne
 static uintptr_t function_of(const void *trace, const uint32_t *map, unsigned n)
 {
     enum { CONSTANTS = 0x8000 };
-    if (n == 0 || map[n - 1] >> SLOT_AT != (map[n] >> SLOT_AT) - 1 || (map[n - 1] & NUMBER) >= CONSTANTS) return 0;
+    if (n == 0 || map[n - 1] >> SLOT_AT != (map[n] >> SLOT_AT) - 1 || (map[n - 1] & NUMBER) >= CONSTANTS)
+        return 0;
     return constant(trace, map[n - 1] & NUMBER);
 }
 
 /* The instruction of a snapshot and those that called, with their functions; closures NULL = without. */
-static size_t chain_of(const void *trace, unsigned nth, const uint32_t **places, uintptr_t *closures, size_t room)
+static size_t chain_of(const void *trace, unsigned nth, const uint32_t **places, uintptr_t *closures,
+                       size_t room)
 {
     const void *snap = snapshot(trace, nth);
-    const uint32_t *map = (const uint32_t *)hkl_thread_word(trace, HKL_SNAP_MAP) + hkl_snap_word32(snap, MAP_AT);
+    const uint32_t *map =
+        (const uint32_t *)hkl_thread_word(trace, HKL_SNAP_MAP) + hkl_snap_word32(snap, MAP_AT);
     const unsigned entries = ((const uint8_t *)snap)[ENTRIES_AT];
     uint64_t instruction; /* above the number of slots */
     size_t n = 0;
@@ -141,7 +145,8 @@ bool hkl_snap_line_of(const uint32_t *instruction, hkl_snap_line *out)
     const size_t n = (size_t)(instruction - first);
     const void *lines = (const void *)hkl_thread_word(proto, HKL_PROTO_LINES);
     *out = (hkl_snap_line){(const char *)hkl_thread_word(proto, HKL_PROTO_SOURCE) + HKL_TEXT_AT,
-                           (int)hkl_snap_word32(proto, HKL_PROTO_FIRST), (int)hkl_snap_word32(proto, HKL_PROTO_FIRST)};
+                           (int)hkl_snap_word32(proto, HKL_PROTO_FIRST),
+                           (int)hkl_snap_word32(proto, HKL_PROTO_FIRST)};
     if (!lines || n >= hkl_snap_word32(proto, HKL_PROTO_COUNT)) return false;
     if (n == 0) return true;
     const uint32_t span = hkl_snap_word32(proto, HKL_PROTO_SPAN);
@@ -186,7 +191,8 @@ static bool is_wanted(const uint32_t *at, uintptr_t target)
     if (target != 0 && (target == layout->integer_text || target == layout->number_text))
         return name && strcmp(name, "tostring") == 0;
     if (target != 0 && target == layout->part) return name && is_one_of(name, parts);
-    if (op == OP_TNEW || op == OP_TDUP) return target == 0 || layout->new_table == 0 || layout->copy_table == 0;
+    if (op == OP_TNEW || op == OP_TDUP)
+        return target == 0 || layout->new_table == 0 || layout->copy_table == 0;
     return op == OP_CAT || calls || (op >= OP_TSETV && op <= OP_TSETR);
 }
 
@@ -327,10 +333,12 @@ size_t hkl_snap_places(const void *global, const void *trace, uintptr_t pc, cons
     if (w.closures[w.depth - 1] == 0) w.closures[w.depth - 1] = hkl_snap_base_function(global);
     unsigned skip = 0;
     if (w.target != 0)
-        skip = calls_in(code + hkl_snap_word16(snapshot(trace, nth), CODE_AT), pc - CALL_BYTES, w.target, 0, NULL);
+        skip = calls_in(code + hkl_snap_word16(snapshot(trace, nth), CODE_AT), pc - CALL_BYTES, w.target, 0,
+                        NULL);
     way found = w;
     if (!find_wanted(&found, skip, false)) found = w;
-    if (found.places[0] == w.places[0] && !is_wanted(w.places[0], w.target) && !find_wanted(&found, skip, true))
+    if (found.places[0] == w.places[0] && !is_wanted(w.places[0], w.target) &&
+        !find_wanted(&found, skip, true))
         found = w;
     const size_t n = found.depth < room ? found.depth : room;
     memcpy(places, found.places, n * sizeof *places);

@@ -11,10 +11,27 @@ enum { BACK_MOST = 64, NODES_MOST = 4096 };
 enum { TYPE_AT = 47, FUNCTION = 0x1fff7, TEXT = 0x1fffb };
 /* GCfuncL: 0 at 10 for one in Lua, its globals at 16, its code at 32, upvalues from 40 on. GCupval: a pointer to the
  * value at 32. GCtab: hash nodes at 40, their number less 1 at 52; a node is value, key, next. */
-enum { IN_LUA_AT = 10, GLOBALS_AT = 16, CODE_AT = 32, UPVALUES_AT = 40, VALUE_AT = 32, NODES_AT = 40, MASK_AT = 52 };
+enum {
+    IN_LUA_AT = 10,
+    GLOBALS_AT = 16,
+    CODE_AT = 32,
+    UPVALUES_AT = 40,
+    VALUE_AT = 32,
+    NODES_AT = 40,
+    MASK_AT = 52
+};
 enum { NODE_WORDS = 3 };
 /* Constants of the compiler: below 0x8000, from the number at 40 of the trace on. */
-enum { CONSTANTS_AT = 40, END = 0x8000, KIND_AT = 4, OP_AT = 5, KIND = 31, KIND_PROTO = 7, KIND_FUNCTION = 8, KIND_TABLE = 11 };
+enum {
+    CONSTANTS_AT = 40,
+    END = 0x8000,
+    KIND_AT = 4,
+    OP_AT = 5,
+    KIND = 31,
+    KIND_PROTO = 7,
+    KIND_FUNCTION = 8,
+    KIND_TABLE = 11
+};
 
 static uintptr_t object_of(uintptr_t value, unsigned type)
 {
@@ -67,7 +84,8 @@ hkl_snap_callee hkl_snap_only(const hkl_snap_way *w, bool (*fn)(const uint32_t *
     hkl_snap_callee found = {.name = NULL};
     uintptr_t object;
     unsigned kind;
-    for (uint32_t n = hkl_snap_word32(w->trace, CONSTANTS_AT); (kind = next_object(w->trace, &n, &object)) != 0;) {
+    for (uint32_t n = hkl_snap_word32(w->trace, CONSTANTS_AT);
+         (kind = next_object(w->trace, &n, &object)) != 0;) {
         hkl_snap_callee one = {.name = NULL};
         if (kind == KIND_FUNCTION) one = callee_of(NULL, object);
         if (kind == KIND_PROTO) one.first = (const uint32_t *)(object + HKL_PROTO_BYTES);
@@ -135,7 +153,8 @@ const char *hkl_snap_name(const uint32_t *call)
 static hkl_snap_callee called_by_name(const hkl_snap_way *w, const uint32_t *source, uintptr_t key)
 {
     const bool global = hkl_snap_operation(*source) == OP_GGET && w->closures[0] != 0;
-    const uintptr_t found = global ? look_up(hkl_thread_word((const void *)w->closures[0], GLOBALS_AT), key) : 0;
+    const uintptr_t found =
+        global ? look_up(hkl_thread_word((const void *)w->closures[0], GLOBALS_AT), key) : 0;
     return callee_of((const char *)key + HKL_TEXT_AT, found != 0 ? found : look_up_all(w->trace, key));
 }
 
@@ -146,7 +165,8 @@ hkl_snap_callee hkl_snap_called(const hkl_snap_way *w)
     const unsigned op = source ? hkl_snap_operation(*source) : 0, of = source ? *source >> 16 : 0;
     if (key != 0) return called_by_name(w, source, key);
     if (op == OP_UGET && closure != 0) {
-        const uintptr_t upvalue = hkl_thread_word((const void *)closure, UPVALUES_AT + of * sizeof(uintptr_t));
+        const uintptr_t upvalue =
+            hkl_thread_word((const void *)closure, UPVALUES_AT + of * sizeof(uintptr_t));
         return callee_in(*(const uintptr_t *)hkl_thread_word((const void *)upvalue, VALUE_AT));
     }
     if (op == OP_MOV && w->depth == 1 && closure != 0 && closure == hkl_snap_base_function(w->global)) {

@@ -36,7 +36,8 @@ static struct {
 static bool leads_to(const char *global, size_t at, int32_t number, const hkc_cfi_registers *registers)
 {
     const uintptr_t word = hkl_thread_word(global, at), entry = word + (size_t)number * sizeof word;
-    if (word < 4096 || word % sizeof word != 0 || !hkc_readable((const void *)entry, sizeof word)) return false;
+    if (word < 4096 || word % sizeof word != 0 || !hkc_readable((const void *)entry, sizeof word))
+        return false;
     const uintptr_t trace = hkl_thread_word((const void *)entry, 0);
     if (trace < 4096 || trace % sizeof word != 0 || !hkc_readable((const void *)trace, HKL_SNAP_BYTES))
         return false;
@@ -199,8 +200,7 @@ void hkl_snap_learn(lua_State *L, const char *end)
     }
     if (lesson.wrong) layout->traces_at = 0;
     layout->has_snapshots = layout->traces_at != 0;
-    if (layout->has_snapshots)
-        layout->has_snapshots = run(L, lines, sizeof lines - 1) > 0 && is_right();
+    if (layout->has_snapshots) layout->has_snapshots = run(L, lines, sizeof lines - 1) > 0 && is_right();
 }
 
 #endif

@@ -284,8 +284,8 @@ static void lesson_words(hkl_lesson *kept)
         *words[i] = (uint16_t)hkl_lesson_word(kept, *words[i]);
     l.has_snapshots = hkl_lesson_word(kept, l.has_snapshots) != 0;
     l.object_constant = (uint8_t)hkl_lesson_word(kept, l.object_constant);
-    uintptr_t *const called[] = {&l.new_table, &l.copy_table, &l.join, &l.integer_text, &l.number_text,
-                                 &l.part};
+    uintptr_t *const called[] = {&l.new_table,    &l.copy_table,  &l.join,
+                                 &l.integer_text, &l.number_text, &l.part};
     for (size_t i = 0; i < sizeof called / sizeof *called; i++)
         *called[i] = hkl_lesson_address(kept, *called[i]);
     if (!kept->broken) hkl_trace_layout_now = l;

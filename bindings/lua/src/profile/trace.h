@@ -18,9 +18,9 @@ typedef struct hkl_trace_layout {
     uint16_t events_at;   /* a byte: which events may have handlers of jit.attach; 0xff = each is looked up */
     uint16_t
         hooks_at; /* a byte: which hooks there are, and what goes on; another: whether a trace is recorded */
-    uint16_t traces_at;               /* an array of all traces, by number */
-    bool has_snapshots;               /* and these are as profile/snap.h has them */
-    uint8_t object_constant;          /* what the compiler calls a constant that is an object; 0 = not known */
+    uint16_t traces_at;      /* an array of all traces, by number */
+    bool has_snapshots;      /* and these are as profile/snap.h has them */
+    uint8_t object_constant; /* what the compiler calls a constant that is an object; 0 = not known */
     /* functions of the runtime that traces call: for constructors, and for strings of several parts, of numbers,
      * and of a part of a string; 0 = not known */
     uintptr_t new_table, copy_table, join, integer_text, number_text, part;
