@@ -211,7 +211,7 @@ class Compiled(Case):
 
     def test_types_of_cpp(self):
         labels = self.names("token_types.cpp")
-        self.assertHas(labels, {"shop::Item": 7, "shop::Basket<int>": 3, "shop::Item *": 1})
+        self.assertHas(labels, {"Local": 9, "shop::Item": 7, "shop::Basket<int>": 3, "shop::Item *": 1})
         self.assertFalse([k for k in labels if k.startswith("token ")], labels)
 
     def test_hosts(self):
