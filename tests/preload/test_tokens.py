@@ -113,6 +113,10 @@ class Tokens(Case):
     def test_what_cannot_be_had(self):
         self.assertEqual(self.labels("errors"), {})
 
+    def test_a_finding_names_the_token(self):
+        done = self.start([TOKENS, "misuse"], "trace=64")
+        self.assertRegex(done.stderr, r"HAK_E_DOUBLE_FREE.*\n.*allocated 100 bytes at \w+, label token 0000000000000abc")
+
     # ---- Names ----------------------------------------------------------------------------------------
 
     def report(self, *arguments, options=()):
