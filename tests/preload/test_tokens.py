@@ -220,7 +220,7 @@ class Compiled(Case):
 
     def test_hosts(self):
         for compiler, expected in (
-            (CLANG, ["token {:016x}".format(split(*t)) for t in (("item", True), ("double", False), ("item", True))]),
+            (CLANG, [f"token {split(*t):016x}" for t in (("item", True), ("double", False), ("item", True))]),
             ("cc", ["", "", ""]),
         ):
             if not compiler or not shutil.which(compiler):
