@@ -6,6 +6,7 @@ site: what a site does not tell, no token does.
 """
 
 import argparse
+import contextlib
 import ctypes
 import functools
 import json
@@ -45,6 +46,19 @@ for ($burst = 0; $burst < 5; $burst++) {
 }"""
 
 
+def burst_of(rng, burst, n):
+    for i in range(n):
+        if rng.random() < 0.1:
+            yield "SET", f"kept:{burst}:{i}", "v" * rng.randint(10, 200)
+        kind = i % 3
+        if kind == 0:
+            yield "SET", f"brief:{i}", "x" * rng.randint(10, 300)
+        elif kind == 1:
+            yield "HSET", f"brief:{i}", "a", i, "b", "y" * rng.randint(1, 60)
+        else:
+            yield "RPUSH", f"brief:{i}", i, "z" * rng.randint(1, 60)
+
+
 def redis(rng, path):
     """Speaks to the server: keys that stay, strings, hashes and lists that go."""
     with socket.socket(socket.AF_UNIX) as s:
@@ -58,7 +72,7 @@ def redis(rng, path):
             data, count = [], 0
             for command in commands:
                 parts = [str(c).encode() for c in command]
-                data.append(b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(p), p) for p in parts))
+                data.append(f"*{len(parts)}\r\n".encode() + b"".join(f"${len(p)}\r\n".encode() + p + b"\r\n" for p in parts))
                 count += 1
                 if count == 200:
                     s.sendall(b"".join(data))
@@ -71,25 +85,10 @@ def redis(rng, path):
 
         for burst in range(BURSTS):
             n = rng.randint(15000, 25000)
-
-            def burst_commands():
-                for i in range(n):
-                    if rng.random() < 0.1:
-                        yield "SET", f"kept:{burst}:{i}", "v" * rng.randint(10, 200)
-                    kind = i % 3
-                    if kind == 0:
-                        yield "SET", f"brief:{i}", "x" * rng.randint(10, 300)
-                    elif kind == 1:
-                        yield "HSET", f"brief:{i}", "a", i, "b", "y" * rng.randint(1, 60)
-                    else:
-                        yield "RPUSH", f"brief:{i}", i, "z" * rng.randint(1, 60)
-
-            send(burst_commands())
+            send(burst_of(rng, burst, n))
             send(("DEL", f"brief:{i}") for i in range(n))
-        try:
+        with contextlib.suppress(OSError):
             send([("SHUTDOWN", "NOSAVE")])
-        except OSError:
-            pass
 
 
 def record(build, folder, name, seed):

@@ -113,6 +113,10 @@ class Tokens(Case):
     def test_what_cannot_be_had(self):
         self.assertEqual(self.labels("errors"), {})
 
+    def test_a_finding_names_the_token(self):
+        done = self.start([TOKENS, "misuse"], "trace=64")
+        self.assertRegex(done.stderr, r"HAK_E_DOUBLE_FREE.*\n.*allocated 100 bytes at \w+, label token 0000000000000abc")
+
     # ---- Names ----------------------------------------------------------------------------------------
 
     def report(self, *arguments, options=()):
@@ -211,12 +215,12 @@ class Compiled(Case):
 
     def test_types_of_cpp(self):
         labels = self.names("token_types.cpp")
-        self.assertHas(labels, {"shop::Item": 7, "shop::Basket<int>": 3, "shop::Item *": 1})
+        self.assertHas(labels, {"Local": 9, "shop::Item": 7, "shop::Basket<int>": 3, "shop::Item *": 1})
         self.assertFalse([k for k in labels if k.startswith("token ")], labels)
 
     def test_hosts(self):
         for compiler, expected in (
-            (CLANG, ["token {:016x}".format(split(*t)) for t in (("item", True), ("double", False), ("item", True))]),
+            (CLANG, [f"token {split(*t):016x}" for t in (("item", True), ("double", False), ("item", True))]),
             ("cc", ["", "", ""]),
         ):
             if not compiler or not shutil.which(compiler):

@@ -25,6 +25,12 @@ void *volatile kept;
 
 int main()
 {
+    struct Local {
+        int numbers[3];
+    };
+    static Local *volatile some_local;
+    for (int i = 0; i < 9; i++)
+        some_local = new Local;
     for (int i = 0; i < 7; i++)
         kept = new shop::Item;
     for (int i = 0; i < 3; i++)

@@ -9,6 +9,7 @@
 //   tokens threads N          N tokens in each of four threads, 100 blocks of 48 bytes each
 //   tokens realloc            labels of blocks that change their size
 //   tokens errors             what cannot be had
+//   tokens misuse             a second free of a block with token 0xABC
 //   tokens loop N             N pairs of an allocation with a token and a free; N below 0: without a token
 #include <pthread.h>
 #include <unistd.h>
@@ -275,7 +276,11 @@ int main(int argc, char **argv)
     else if (std::strcmp(what, "threads") == 0) threads();
     else if (std::strcmp(what, "realloc") == 0) resize();
     else if (std::strcmp(what, "errors") == 0) errors();
-    else if (std::strcmp(what, "loop") == 0) {
+    else if (std::strcmp(what, "misuse") == 0) {
+        void *p = __alloc_token_malloc(100, 0xABC);
+        std::free(p);
+        std::free(p);
+    } else if (std::strcmp(what, "loop") == 0) {
         for (long i = 0; i < tokens_wanted; i++)
             std::free(__alloc_token_malloc(64, 0xF123456789ABCDEFu));
         for (long i = 0; i > tokens_wanted; i--)

@@ -178,6 +178,11 @@ static void visit_types(types *t, Dwarf_Die *parent, size_t used, unsigned depth
     if (depth == SCOPES || dwarf_child(parent, &die) != 0) return;
     do {
         const int tag = dwarf_tag(&die);
+        /* The name of a type in a function has nothing of the scopes around. */
+        if (tag == DW_TAG_subprogram || tag == DW_TAG_lexical_block) {
+            types inner = {.each = t->each, .user = t->user};
+            visit_types(&inner, &die, 0, depth + 1);
+        }
         if (!is_type(tag) && tag != DW_TAG_namespace) continue;
         const char *name = dwarf_diename(&die);
         if (!name && tag == DW_TAG_namespace) name = "(anonymous namespace)";

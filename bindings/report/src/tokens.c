@@ -146,11 +146,14 @@ static void join_ends(char *name)
     *to = '\0';
 }
 
-static void drop_all(char *name, const char *what)
+/* by: not longer than `what`. */
+static void replace_all(char *name, const char *what, const char *by)
 {
-    const size_t size = strlen(what);
-    for (char *at = name; (at = strstr(at, what)) != NULL;)
-        memmove(at, at + size, strlen(at + size) + 1);
+    const size_t size = strlen(what), length = strlen(by);
+    for (char *at = name; (at = strstr(at, what)) != NULL; at += length) {
+        memcpy(at, by, length);
+        memmove(at + length, at + size, strlen(at + size) + 1);
+    }
 }
 
 /* Behind the argument of a template that begins here. */
@@ -168,8 +171,9 @@ static char *argument_end(char *at)
 /* Arguments that have the value which the template gives them by itself: those of the standard library. */
 static void drop_defaults(char *name)
 {
-    static const char *const known[] = {"std::allocator<", "std::char_traits<",    "std::less<", "std::hash<",
-                                        "std::equal_to<",  "std::default_delete<", "std::deque<"};
+    static const char *const known[] = {"std::allocator<", "std::char_traits<", "std::less<",
+                                        "std::hash<",      "std::equal_to<",    "std::default_delete<",
+                                        "std::deque<",     "std::regex_traits<"};
     for (char *at = name; (at = strstr(at, ", ")) != NULL;) {
         bool drops = false;
         for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
@@ -204,11 +208,13 @@ static void each_type(void *user, const char *name, bool is_record)
     for (unsigned spelling = 0; spelling < SPELLINGS; spelling++) {
         strcpy(text, name);
         if (spelling & WITHOUT_INLINE) {
-            drop_all(text, "__cxx11::");
-            drop_all(text, "__1::");
+            replace_all(text, "__cxx11::", "");
+            replace_all(text, "__1::", "");
         }
         if (spelling & WITHOUT_DEFAULTS) drop_defaults(text);
         if (spelling & JOINED) join_ends(text);
+        /* An enumerator of std::make_shared. */
+        replace_all(text, "(__gnu_cxx::_Lock_policy)2", "__gnu_cxx::_S_atomic");
         compare_all(user, text);
     }
 }
