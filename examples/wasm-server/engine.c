@@ -126,7 +126,7 @@ static bool make_image(engine *e)
     return e->image;
 }
 
-engine *engine_new(hak_wasm_host *host, const char *path, unsigned limit_ms)
+engine *engine_new(hak_wasm_host *host, const char *path, const char *code, unsigned limit_ms)
 {
     engine *e = calloc(1, sizeof *e);
     size_t size;
@@ -146,8 +146,8 @@ engine *engine_new(hak_wasm_host *host, const char *path, unsigned limit_ms)
     wasmtime_linker_t *linker = e->engine ? wasmtime_linker_new(e->engine) : NULL;
     bool ok = !failed("wasmtime", error) && !failed("the functions for QuickJS", imports_define(linker));
     if (ok) {
-        e->module =
-            hak_wasmtime_module_new(hak_wasm_host_tenant(host), e->engine, linker, bytes, size, &error);
+        e->module = hak_wasmtime_module_load(hak_wasm_host_tenant(host), e->engine, linker, bytes, size, code,
+                                             &error);
         ok = !failed(path, error) && make_image(e);
     }
     if (ok) ok = e->ticking = pthread_create(&e->ticker, NULL, tick, e) == 0;

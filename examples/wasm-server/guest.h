@@ -26,9 +26,9 @@ typedef enum outcome {
     RUN_OUTCOMES
 } outcome;
 
-/* Compiles QuickJS, starts it once and keeps an image of it. NULL after a message on stderr. limit_ms: CPU
- * time that a script has. */
-engine *engine_new(hak_wasm_host *host, const char *path, unsigned limit_ms);
+/* Compiles QuickJS, starts it once and keeps an image of it. NULL after a message on stderr. code:
+ * folder of compiled code, or NULL. limit_ms: CPU time that a script has. */
+engine *engine_new(hak_wasm_host *host, const char *path, const char *code, unsigned limit_ms);
 void engine_delete(engine *e);
 
 /* A QuickJS as in the image, paid by the tenant; else NULL and *text, malloc. */

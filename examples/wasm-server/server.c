@@ -230,7 +230,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "wasm-server: no memory for a host\n");
         return 1;
     }
-    engine *e = engine_new(host, s.guest, s.limit_ms);
+    engine *e = engine_new(host, s.guest, s.code, s.limit_ms);
     int status = e ? serve(&s, host, e) : 1;
     if (e) engine_delete(e);
     /* The host stays: wasmtime's own blocks are in it as long as there is a process. */

@@ -61,6 +61,9 @@ static error_t option(int key, char *text, struct argp_state *state)
     case 'S':
         s->scripts = text;
         return 0;
+    case 'C':
+        s->code = text;
+        return 0;
     case 'q':
         s->limits.quota.rate = number(text, 1, 100000, state, "--quota") * 1e-2;
         return 0;
@@ -104,6 +107,7 @@ static const struct argp_option options[] = {
     {"time", 'l', "MS", 0, "CPU time that a script has (200)", 0},
     {"tokens", 't', "FILE", 0, "lines `NAME TOKEN': requests must bring a token of their customer", 0},
     {"scripts", 'S', "FOLDER", 0, "where customers' scripts are stored, by name and version", 0},
+    {"code", 'C', "FOLDER", 0, "where the compiled guest is kept for the next start", 0},
     {"quota", 'q', "PERCENT", 0, "of a processor that a customer has in the long run (no limit)", 0},
     {"burst", 'b', "MS", 0, "CPU time that a customer can save up under a quota (10000)", 0},
     {"forwarded", 'f', NULL, 0, "a proxy is before the server: addresses are those of X-Forwarded-For", 0},

@@ -12,6 +12,7 @@ typedef struct settings {
     const char *live;    /* where who looks at the server finds it; NULL = nowhere */
     const char *tokens;  /* file; NULL = who reaches the server may run scripts for any customer */
     const char *scripts; /* folder; NULL = scripts are not stored */
+    const char *code;    /* folder; NULL = the guest is compiled at each start */
     bool forwarded;      /* the other side is a proxy */
     unsigned port, connections, connections_of_address, deadline_ms, limit_ms;
     limits limits;

@@ -83,7 +83,7 @@ class Costs(unittest.TestCase):
         self.assert_says_constant("label_name", "names_of")
 
     def test_allocation_does_not_depend_on_the_heap(self):
-        self.assert_says_constant("calloc", "space_free")
+        self.assert_says_constant("calloc", "space_free", "free_if_owned")
         self.assert_constant("aligned", "realloc that moves")  # several calls in one
 
     def test_live_bytes_and_stats_do_not_depend_on_the_heap(self):

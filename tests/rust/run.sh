@@ -40,6 +40,9 @@ case $case in
         python3 "$(dirname "$here")/test_pairs.py" "$CARGO_TARGET_DIR/release/examples" || status=$?
         exit "$status"
         ;;
+    adapters)
+        "$cargo" test --locked --offline --quiet --features lua,quickjs
+        ;;
     wasmtime)
         [[ -s $HAKMEM_GUEST ]] || exit 1
         "$cargo" test --locked --offline --quiet --ignore-rust-version

@@ -48,6 +48,28 @@ def json_run(client, path, body):
     return status, json.loads(text)
 
 
+class Code(unittest.TestCase):
+    def test_the_guest_is_compiled_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            files = []
+            for _ in range(2):
+                with Server(f"--code={folder}") as server:
+                    self.assertEqual(server.run("alice", "6 * 7"), (200, "42"))
+                files.append([(f.name, f.stat().st_ino) for f in Path(folder).iterdir()])
+            self.assertEqual(len(files[0]), 1)
+            self.assertEqual(files[0], files[1])
+            # Damaged code is compiled anew.
+            file = next(Path(folder).iterdir())
+            file.write_bytes(file.read_bytes()[:-1] + b"x")
+            with Server(f"--code={folder}") as server:
+                self.assertEqual(server.run("alice", "6 * 7"), (200, "42"))
+            self.assertNotEqual(file.stat().st_ino, files[0][0][1])
+            Path(folder).chmod(0o777)
+            done = subprocess.run([SERVER, "--port=0", f"--code={folder}", QUICKJS], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("others may write to it", done.stderr)
+
+
 class Folder(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

@@ -178,12 +178,15 @@ const char *hak_wasmtime_module_refused(const hak_wasmtime_module *module)
 /* Where the state is, by the exports that hkw_module_read added. Most instances are never asked. */
 static void find_state(hak_wasmtime_instance *i)
 {
-    if (i->base) return;
+    if (i->found) return;
     wasmtime_extern_t item;
-    wasmtime_instance_export_get(i->context, &i->instance, HKW_EXPORT_MEMORY, strlen(HKW_EXPORT_MEMORY),
-                                 &item);
-    i->base = wasmtime_memory_data(i->context, &item.of.memory);
-    i->memory = item.of.memory;
+    if (i->module->memories) {
+        wasmtime_instance_export_get(i->context, &i->instance, HKW_EXPORT_MEMORY, strlen(HKW_EXPORT_MEMORY),
+                                     &item);
+        i->base = wasmtime_memory_data(i->context, &item.of.memory);
+        i->memory = item.of.memory;
+    }
+    i->found = true;
     for (uint32_t n = 0; n < i->module->globals; n++) {
         char name[32];
         int length = snprintf(name, sizeof name, HKW_EXPORT_GLOBAL "%u", (unsigned)n);
@@ -222,6 +225,7 @@ static hak_wasmtime_instance *new_instance(hak_wasm_tenant *tenant, const hak_wa
         i->tenant = tenant;
         i->module = module;
         i->base = NULL;
+        i->found = false;
         i->charged = 0;
         i->rests = false;
         i->store = wasmtime_store_new(module->engine, data, NULL);
@@ -325,9 +329,9 @@ hak_wasmtime_image *hak_wasmtime_image_take(hak_wasmtime_instance *i, const char
     find_state(i);
     image->module = module;
     before = hak_wasm_enter(i->tenant, HAK_WASM_LINEAR);
-    image->memory = hak_wasm_image_take(module->host, i->base);
+    image->memory = i->base ? hak_wasm_image_take(module->host, i->base) : NULL;
     hak_wasm_leave(before);
-    if (!image->memory) {
+    if (i->base && !image->memory) {
         hak_wasm_free(module->host, image);
         return NULL;
     }
@@ -366,7 +370,7 @@ static int reset(hak_wasmtime_instance *i, hak_wasmtime_image *image,
     if (!image || image->module != module) return -1;
     wake(i);
     find_state(i);
-    if (fit(i, hak_wasm_image_size(image->memory)) != 0) return -1;
+    if (i->base && fit(i, hak_wasm_image_size(image->memory)) != 0) return -1;
     for (uint32_t n = 0; n < module->globals; n++) {
         wasmtime_error_t *error = wasmtime_global_set(i->context, &i->globals[n], &image->globals[n]);
         if (error) {
@@ -374,7 +378,7 @@ static int reset(hak_wasmtime_instance *i, hak_wasmtime_image *image,
             return -1;
         }
     }
-    return back(module->host, i->base, image->memory);
+    return i->base ? back(module->host, i->base, image->memory) : 0;
 }
 
 int hak_wasmtime_reset(hak_wasmtime_instance *i, hak_wasmtime_image *image)
@@ -385,6 +389,6 @@ int hak_wasmtime_reset(hak_wasmtime_instance *i, hak_wasmtime_image *image)
 int hak_wasmtime_rest(hak_wasmtime_instance *i, hak_wasmtime_image *image)
 {
     if (reset(i, image, hak_wasm_memory_rest) != 0) return -1;
-    i->rests = true;
+    i->rests = i->base;
     return 0;
 }

@@ -227,12 +227,13 @@ static uint64_t own_bytes(const scan *s)
     return s->all_globals * GLOBAL + (s->imports + s->table_count + s->memories + referred) * OTHER;
 }
 
-/* As measured: of each thing, what wasmtime keeps while the module is there. */
+/* As measured: of each thing, what wasmtime keeps while the module is there, the exports of a copy too. */
 static uint64_t kept_bytes(const scan *s)
 {
+    const uint64_t added = s->refused ? 0 : s->global_count + s->memories;
     enum { TYPE = 1024, IMPORT = 176, FUNCTION = 40, GLOBAL = 104, EXPORT = 136, ELEMENT = 8 };
     return s->types * TYPE + s->imports * IMPORT + s->functions * FUNCTION + s->all_globals * GLOBAL +
-           s->all_exports * EXPORT + s->elements * ELEMENT;
+           (s->all_exports + added) * EXPORT + s->elements * ELEMENT;
 }
 
 static void read_sections(scan *s, hkw_reader r)
@@ -263,7 +264,7 @@ static void read_sections(scan *s, hkw_reader r)
         if (id == SECTION_CODE) read_code(s, content);
     }
     if (r.bad && !s->refused) s->refused = "it ends within a section";
-    if (s->memories != 1 && !s->refused) s->refused = "it has not exactly one memory";
+    if (s->memories > 1 && !s->refused) s->refused = "it has more than one memory";
     if (!s->exports_at) s->exports_at = s->exports_end = r.end;
 }
 
@@ -295,7 +296,7 @@ static void copy_with_exports(const scan *s, size_t size, hkw_module *out)
 {
     enum { LEB = 5, LONGEST = 32 };
     size_t old = (size_t)(s->exports.end - s->exports.p);
-    size_t room = old + LEB + (size_t)(s->global_count + 1) * LONGEST;
+    size_t room = old + LEB + (size_t)(s->global_count + s->memories) * LONGEST;
     uint8_t *content = malloc(room);
     out->bytes = malloc(size + 1 + LEB + room);
     if (!content || !out->bytes) {
@@ -307,9 +308,9 @@ static void copy_with_exports(const scan *s, size_t size, hkw_module *out)
     }
 
     uint8_t *end = content;
-    put_leb(&end, s->export_count + s->global_count + 1);
+    put_leb(&end, s->export_count + s->global_count + s->memories);
     if (old > 0) put(&end, s->exports.p, old);
-    put_export(&end, HKW_EXPORT_MEMORY, EXTERN_MEMORY, 0);
+    if (s->memories) put_export(&end, HKW_EXPORT_MEMORY, EXTERN_MEMORY, 0);
     for (uint32_t i = 0; i < s->global_count; i++) {
         char name[LONGEST];
         snprintf(name, sizeof name, HKW_EXPORT_GLOBAL "%u", (unsigned)i);

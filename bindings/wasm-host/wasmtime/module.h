@@ -29,7 +29,7 @@ typedef struct hkw_module {
     const char *broken; /* why tables and segments cannot be counted; NULL = they can */
 } hkw_module;
 
-/* Looks through a whole binary. Counts its tables. Where an instance's state is its one memory and its
+/* Looks through a whole binary. Counts its tables. Where an instance's state is its one memory, if it has any, and its
  * mutable globals, makes a copy that exports them; else says why not. A binary that is not valid is refused,
  * too. */
 void hkw_module_read(const uint8_t *bytes, size_t size, hkw_module *out);

@@ -32,7 +32,8 @@ struct hak_wasmtime_instance {
     size_t charged; /* for tables and its own structure */
     bool rests;     /* the memory does */
     /* Found when the first image or reset asks for them: */
-    void *base;
+    bool found;
+    void *base; /* NULL = the module has no memory */
     wasmtime_memory_t memory;
     wasmtime_global_t globals[];
 };

@@ -136,6 +136,12 @@ static void zeroed(size_t i)
     hak_free(ctx, hak_calloc(ctx, 2, 100));
 }
 
+/* One that is its own, and one that is nobody's. */
+static void free_if_owned(size_t i)
+{
+    must(hak_free_if_owned(ctx, hak_alloc(ctx, 300), 300) && !hak_free_if_owned(ctx, &i, sizeof i));
+}
+
 void peak_reset(size_t i)
 {
     (void)i;
@@ -238,6 +244,7 @@ void measure_heap(size_t n, bool retired)
         measure("realloc that moves", n, 100, realloc_move);
         measure("aligned", n, 100, aligned);
         measure("calloc", n, 100, zeroed);
+        measure("free_if_owned", n, 100, free_if_owned);
         measure("space_free", n, 100, space_free);
         measure("labels_stats", n, 4, labels_stats);
         measure("label_stats", n, 4, label_stats);

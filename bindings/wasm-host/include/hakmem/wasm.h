@@ -293,7 +293,7 @@ typedef struct hak_wasm_code {
 /* Finds the code that `runtime` made of the module. runtime: its name, version and settings, in whatever
  * form tells those apart that cannot run each other's code. Returns 1, and *code is to be freed; 0 = there
  * is none; -1 with a text in `error` = the folder cannot be used. Cost: reads the file, and hashes the
- * file and the module, at about 200 MB a second. */
+ * file and the module. */
 HAK_API int hak_wasm_code_get(const char *folder, const char *runtime, const void *module, size_t size,
                               hak_wasm_code *code, char *error, size_t error_size);
 /* Keeps code, in place of what was there. Others that get meanwhile find the old or the new code. Returns

@@ -18,8 +18,8 @@
  *   Order of the end: instances, images, modules, engine, tenants, host.
  *
  * WHAT A RESET COVERS
- *   hak_wasmtime_module_new reads the module. If everything that its instances can change is one linear
- *   memory of their own and mutable globals of numbers, it compiles a copy that exports these under names
+ *   hak_wasmtime_module_new reads the module. If everything that its instances can change is at most
+ *   one linear memory of their own and mutable globals of numbers, it compiles a copy that exports these under names
  *   beginning with "hak:", and a reset restores all of the instance's state, after a trap too. Else
  *   hak_wasmtime_module_refused says why not: code that sets table elements or drops segments, an imported
  *   table, memory or mutable global, reference-typed globals, threads, GC types. What the embedder keeps for
