@@ -67,7 +67,8 @@ int main(void)
     check(number(text, "\"live_bytes\":") >= 409600, "live bytes");
     check(strchr(text, '\r') == NULL, "no carriage returns");
 
-    check(hak_report_path("no such folder/report.json", &ctx, 1, NULL) == ENOENT, "a folder that is not there");
+    check(hak_report_path("no such folder/report.json", &ctx, 1, NULL) == ENOENT,
+          "a folder that is not there");
     check(hak_report_path("NUL", &ctx, 1, NULL) == 0, "a device");
     hak_report_options as_text = HAK_REPORT_OPTIONS_INIT;
     as_text.form = HAK_REPORT_TEXT;

@@ -17,8 +17,8 @@ typedef struct reading {
 static bool map_file(reading *r, const char *path)
 {
     LARGE_INTEGER size = {.QuadPart = 0};
-    const HANDLE file = CreateFileA(path, GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_DELETE, NULL,
-                                    OPEN_EXISTING, 0, NULL);
+    const HANDLE file =
+        CreateFileA(path, GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_DELETE, NULL, OPEN_EXISTING, 0, NULL);
     if (file == INVALID_HANDLE_VALUE) return false;
     const HANDLE mapping =
         GetFileSizeEx(file, &size) ? CreateFileMappingA(file, NULL, PAGE_READONLY, 0, 0, NULL) : NULL;

@@ -143,8 +143,7 @@ static void *scratch_alloc(void *ud, void *ptr, size_t osize, size_t nsize)
     }
     header *h = take(rec, round_up(nsize));
     if (!h) return NULL;
-    watch(rec, h, nsize, !ptr && hkl_kind_of_tag(osize) != HKL_KIND_OTHER,
-          HKC_CFI_CALLER());
+    watch(rec, h, nsize, !ptr && hkl_kind_of_tag(osize) != HKL_KIND_OTHER, HKC_CFI_CALLER());
     if (from) {
         from->next = h->index;
         from->freed = h->index == 0;

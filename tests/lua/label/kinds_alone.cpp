@@ -25,10 +25,10 @@ TEST_CASE("objects have the label of their kind without a look at the stack")
     };
     for (const auto &program : programs) {
         LabelledState state;
-        const Growth growth = growth_of(
-            state.L, std::string("keep = {} for i = 1, 2000 do keep[i] = false end "
-                                 "return function() for i = 1, 2000 do ") +
-                         program.code + " end end");
+        const Growth growth =
+            growth_of(state.L, std::string("keep = {} for i = 1, 2000 do keep[i] = false end "
+                                           "return function() for i = 1, 2000 do ") +
+                                   program.code + " end end");
         INFO(program.label << ": " << growth.text());
         CHECK(growth.share(program.label) >= program.at_least);
     }
@@ -39,7 +39,8 @@ TEST_CASE("a block that is no object has the label other, and a scope's label wh
     LabelledState state;
     luaL_requiref(state.L, "hakmem", luaopen_hakmem, 1);
     lua_pop(state.L, 1);
-    const Growth plain = growth_of(state.L, "return function() big = {} for i = 1, 50000 do big[i] = i end end");
+    const Growth plain =
+        growth_of(state.L, "return function() big = {} for i = 1, 50000 do big[i] = i end end");
     INFO(plain.text());
     CHECK(plain.share("other") > 0.9);
     const Growth scoped = growth_of(state.L, "return function() hakmem.label('mine', function() "
@@ -78,7 +79,8 @@ TEST_CASE("a profile has the places in the runtime that asked, and its report na
     std::string text((size_t)std::ftell(file.get()), '\0');
     std::rewind(file.get());
     text.resize(std::fread(&text[0], 1, text.size(), file.get()));
-    for (const char *part : {"\"schema\":\"hakmem-report/1\"", "\"name\":\"closure\"", "\"resident_bytes\":", "\"stacks\":"}) {
+    for (const char *part :
+         {"\"schema\":\"hakmem-report/1\"", "\"name\":\"closure\"", "\"resident_bytes\":", "\"stacks\":"}) {
         INFO(part);
         CHECK(text.find(part) != std::string::npos);
     }

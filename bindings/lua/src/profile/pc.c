@@ -102,8 +102,7 @@ static void see_words(place *p, const running *r, const hkc_cfi_registers *at,
         return;
     }
     const uintptr_t *frame = (const uintptr_t *)at->sp;
-    const uintptr_t cfa =
-        (step->saves.cfa_from_fp ? at->saved[HKC_CFI_FP] : at->sp) + step->saves.cfa_offset;
+    const uintptr_t cfa = (step->saves.cfa_from_fp ? at->saved[HKC_CFI_FP] : at->sp) + step->saves.cfa_offset;
     const size_t size = (cfa - at->sp) / sizeof *frame - 1; /* on x86-64 the last one is the return address */
     uint64_t words = 0;
     for (size_t i = 0; r->stored && i < size && i < HKL_PC_FRAME_WORDS; i++)
