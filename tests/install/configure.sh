@@ -94,7 +94,7 @@ lua_launcher() { # what runs the program, then -- and arguments for cmake
     local runner=()
     while [[ $1 != -- ]]; do runner+=("$1") && shift; done
     shift
-    lua_library -O1 -DLUA_USE_POSIX -DLUA_USE_DLOPEN
+    lua_library -O2 -DLUA_USE_POSIX -DLUA_USE_DLOPEN
     configure "$scratch/build" $(parts OFF) -DHAKMEM_BUILD_LUA=ON -DHAKMEM_WERROR=ON "$@"
     "$CMAKE" --build "$scratch/build" --parallel 2 --target haklua5.4 >build.log || { cat build.log; fail "build"; }
     lua_script "${runner[@]}" "$scratch/build/bindings/lua/haklua5.4"
@@ -271,10 +271,27 @@ case $case in
     musl_lua)
         needs_program musl-gcc "musl-tools"
         CC=musl-gcc
-        lua_launcher -- -DCMAKE_C_FLAGS=-Werror
+        # musl-gcc leaves out the index of unwind tables, which the compiler of a system with musl links.
+        index=-Wl,--eh-frame-hdr
+        lua_launcher -- -DCMAKE_C_FLAGS=-Werror "-DCMAKE_EXE_LINKER_FLAGS=$index" "-DCMAKE_MODULE_LINKER_FLAGS=$index"
         # The module, in an interpreter that is not hakmem's.
         "$CMAKE" --build "$scratch/build" --parallel 2 --target hakmem_lua_module_54 >build.log || { cat build.log; fail "module"; }
-        musl-gcc -O1 -DLUA_USE_POSIX -DLUA_USE_DLOPEN -rdynamic "$LUA_SOURCE/lua.c" lua/liblua5.4.a -lm -o lua5.4
+        cat >interpreter.c <<'C'
+#include <lauxlib.h>
+#include <lualib.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    lua_State *L = luaL_newstate();
+    luaL_openlibs(L);
+    const int failed = argc < 2 || luaL_dofile(L, argv[1]);
+    if (failed) fprintf(stderr, "%s\n", lua_tostring(L, -1));
+    lua_close(L);
+    return failed;
+}
+C
+        musl-gcc -O2 -rdynamic $index "-I$LUA_SOURCE" interpreter.c -Wl,--whole-archive lua/liblua5.4.a -Wl,--no-whole-archive \
+            -lm -o lua5.4
         cat >module.lua <<'LUA'
 local hakmem = require "hakmem"
 local t = {}
