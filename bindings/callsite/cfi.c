@@ -12,9 +12,13 @@
 #include <unistd.h>
 
 /* Encodings of addresses (DW_EH_PE_*): 4 bytes signed, from the place itself or from the index on; 4 bytes
- * unsigned. What linkers and compilers write on x86-64. */
+ * unsigned. What linkers and compilers write on x86-64 and aarch64. */
 enum { ENC_PCREL_SDATA4 = 0x1b, ENC_DATAREL_SDATA4 = 0x3b, ENC_UDATA4 = 0x03 };
-enum { DWARF_RBX = 3, DWARF_RBP = 6, DWARF_RSP = 7, DWARF_R12 = 12, DWARF_R15 = 15, DWARF_RA = 16 };
+#ifdef __x86_64__
+enum { DWARF_RBX = 3, DWARF_FP = 6, DWARF_SP = 7, DWARF_R12 = 12, DWARF_R15 = 15, DWARF_RA = 16 };
+#else
+enum { DWARF_X19 = 19, DWARF_FP = 29, DWARF_RA = 30, DWARF_SP = 31 };
+#endif
 enum { REMEMBERED_MAX = 4, PAGE = 4096, ENTRY_HEAD = 8, ENTRY_MOST = 1 << 20 };
 
 typedef struct image {
@@ -244,9 +248,13 @@ typedef struct machine {
 static saved *register_of(row *of, uint64_t reg)
 {
     if (reg == DWARF_RA) return &of->ra;
+#ifdef __x86_64__
     if (reg == DWARF_RBX) return &of->registers[HKC_CFI_RBX];
-    if (reg == DWARF_RBP) return &of->registers[HKC_CFI_RBP];
+    if (reg == DWARF_FP) return &of->registers[HKC_CFI_FP];
     if (reg >= DWARF_R12 && reg <= DWARF_R15) return &of->registers[HKC_CFI_R12 + (reg - DWARF_R12)];
+#else
+    if (reg >= DWARF_X19 && reg <= DWARF_FP) return &of->registers[HKC_CFI_X19 + (reg - DWARF_X19)];
+#endif
     return NULL;
 }
 
@@ -365,6 +373,10 @@ static bool run_other(machine *m, reader *r, unsigned op)
     case 0x2e: /* GNU_args_size */
         read_uleb(r);
         return true;
+#ifdef __aarch64__
+    case 0x2d: /* AARCH64_negate_ra_state: return addresses are signed from here on, or no more */
+        return true;
+#endif
     default:
         return false;
     }
@@ -426,7 +438,7 @@ static bool read_common(const uint8_t *entry, common *c)
             encoding = read_bytes(&r, 1);
         } else if (*a == 'L') {
             read_bytes(&r, 1);
-        } else if (*a != 'S') {
+        } else if (*a != 'S' && *a != 'B' /* aarch64: the other key signs */) {
             return false;
         }
     }
@@ -451,11 +463,13 @@ static bool find_row(uintptr_t pc, machine *m)
 }
 
 /* Whether the frame can be left by that row: the cfa is from one of the two registers, and the return address
- * where a call has put it. */
+ * where a call has put it, or on aarch64 where the function has. */
 static bool has_form(const row *now)
 {
-    return (now->cfa_register == DWARF_RBP || now->cfa_register == DWARF_RSP) && now->cfa_offset > 0 &&
-           now->ra.where == AT_CFA && now->ra.offset == -(int64_t)sizeof(uintptr_t);
+    const int64_t word = sizeof(uintptr_t);
+    return (now->cfa_register == DWARF_FP || now->cfa_register == DWARF_SP) && now->cfa_offset > 0 &&
+           now->ra.where == AT_CFA && now->ra.offset <= -word && now->ra.offset >= -now->cfa_offset &&
+           (DWARF_RA != 16 || now->ra.offset == -word);
 }
 
 /* Bytes from the cfa down; 0 = in its register still, -1 = not to be had. */
@@ -470,8 +484,9 @@ bool hkc_cfi_rule_at(uintptr_t pc, hkc_cfi_rule *rule)
     machine m;
     if (!find_row(pc, &m)) return false;
     const row *now = &m.now;
-    const int64_t fp = below(&now->registers[HKC_CFI_RBP]);
-    *rule = (hkc_cfi_rule){now->cfa_register == DWARF_RBP, (size_t)now->cfa_offset, fp > 0 ? (size_t)fp : 0};
+    const int64_t fp = below(&now->registers[HKC_CFI_FP]);
+    *rule = (hkc_cfi_rule){now->cfa_register == DWARF_FP, (size_t)now->cfa_offset, fp > 0 ? (size_t)fp : 0,
+                           (size_t)-now->ra.offset};
     return has_form(now) && fp >= 0;
 }
 
@@ -479,7 +494,11 @@ bool hkc_cfi_saves_at(uintptr_t pc, hkc_cfi_saves *saves)
 {
     machine m;
     if (!find_row(pc, &m) || !has_form(&m.now) || m.now.cfa_offset > UINT32_MAX) return false;
-    *saves = (hkc_cfi_saves){m.now.cfa_register == DWARF_RBP, (uint32_t)m.now.cfa_offset, {0}};
+    *saves = (hkc_cfi_saves){.cfa_from_fp = m.now.cfa_register == DWARF_FP,
+                             .cfa_offset = (uint32_t)m.now.cfa_offset};
+#ifndef __x86_64__
+    saves->ra_below = (uint32_t)-m.now.ra.offset;
+#endif
     for (int r = 0; r < HKC_CFI_SAVED; r++) {
         const int64_t at = below(&m.now.registers[r]);
         if (at < 0 || at > UINT32_MAX) return false;
@@ -489,6 +508,7 @@ bool hkc_cfi_saves_at(uintptr_t pc, hkc_cfi_saves *saves)
 }
 
 /* The call leaves all of these registers as they are. */
+#ifdef __x86_64__
 __asm__(".text\n"
         ".globl hkc_cfi_here\n"
         ".hidden hkc_cfi_here\n"
@@ -509,11 +529,31 @@ __asm__(".text\n"
         "    .cfi_endproc\n"
         ".size hkc_cfi_here, .-hkc_cfi_here\n");
 _Static_assert(HKC_CFI_SAVED == 6 && offsetof(hkc_cfi_registers, pc) == 56, "as hkc_cfi_here writes them");
+#else
+__asm__(".text\n"
+        ".globl hkc_cfi_here\n"
+        ".hidden hkc_cfi_here\n"
+        ".type hkc_cfi_here, %function\n"
+        "hkc_cfi_here:\n"
+        "    .cfi_startproc\n"
+        "    stp x19, x20, [x0]\n"
+        "    stp x21, x22, [x0, 16]\n"
+        "    stp x23, x24, [x0, 32]\n"
+        "    stp x25, x26, [x0, 48]\n"
+        "    stp x27, x28, [x0, 64]\n"
+        "    mov x1, sp\n"
+        "    stp x29, x1, [x0, 80]\n"
+        "    str x30, [x0, 96]\n"
+        "    ret\n"
+        "    .cfi_endproc\n"
+        ".size hkc_cfi_here, .-hkc_cfi_here\n");
+_Static_assert(HKC_CFI_SAVED == 11 && offsetof(hkc_cfi_registers, pc) == 96, "as hkc_cfi_here writes them");
+#endif
 
 hkc_cfi_frame hkc_cfi_up(hkc_cfi_frame frame, const hkc_cfi_rule *rule)
 {
     uintptr_t cfa = (rule->cfa_from_fp ? frame.fp : frame.sp) + rule->cfa_offset;
-    hkc_cfi_frame up = {((const uintptr_t *)cfa)[-1], cfa, frame.fp};
+    hkc_cfi_frame up = {hkc_cfi_plain(*(const uintptr_t *)(cfa - rule->ra_below)), cfa, frame.fp};
     if (rule->fp_below != 0) up.fp = *(const uintptr_t *)(cfa - rule->fp_below);
     return up;
 }
@@ -521,7 +561,7 @@ hkc_cfi_frame hkc_cfi_up(hkc_cfi_frame frame, const hkc_cfi_rule *rule)
 /* What the compiler left in registers, the frames from here up tell. */
 __attribute__((noinline)) hkc_cfi_frame hkc_cfi_frame_at(uintptr_t sp)
 {
-    hkc_cfi_frame frame = hkc_cfi_caller(HKC_CFI_CALLER_SP());
+    hkc_cfi_frame frame = HKC_CFI_CALLER();
     hkc_cfi_rule rule;
     while (frame.sp < sp && hkc_cfi_rule_at(frame.pc, &rule))
         frame = hkc_cfi_up(frame, &rule);

@@ -6,10 +6,12 @@
 #include "texts.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
+#ifndef _WIN32
 #include <unistd.h>
+#endif
 
 enum { FIRST_ROOM = 1024 };
 
@@ -26,11 +28,11 @@ static const char *keep(hkc_names *n, const char *text)
 static bool grow(hkc_names *n)
 {
     const size_t room = n->room != 0 ? 2 * n->room : FIRST_ROOM;
-    hkc_name *larger = hkc_texts_pages(room * sizeof *larger);
+    hkc_name *larger = hkc_pages(room * sizeof *larger);
     if (!larger) return false;
     if (n->names) {
         memcpy(larger, n->names, n->count * sizeof *larger);
-        munmap(n->names, n->room * sizeof *n->names);
+        hkc_pages_give(n->names, n->room * sizeof *n->names);
     }
     n->names = larger;
     n->room = room;
@@ -40,7 +42,7 @@ static bool grow(hkc_names *n)
 void hkc_names_close(hkc_names *n)
 {
     hkc_texts_close(&n->texts);
-    if (n->names) munmap(n->names, n->room * sizeof *n->names);
+    hkc_pages_give(n->names, n->room * sizeof *n->names);
     *n = (hkc_names){0};
 }
 
@@ -187,12 +189,17 @@ static hkc_name common_of(hkc_names *n, const hkc_image *image, char path[HKC_IM
 {
     char id[2 * HKC_IMAGE_ID + 1];
     hkc_name common = {0};
+#ifdef _WIN32
+    const char between = '\\';
+#else
+    const char between = '/';
     if (path[0] == '\0') {
         const ssize_t size = readlink("/proc/self/exe", path, HKC_IMAGE_PATH - 1);
         path[size > 0 ? size : 0] = '\0';
     }
+#endif
     common.path = keep(n, path);
-    const char *slash = common.path ? strrchr(common.path, '/') : NULL;
+    const char *slash = common.path ? strrchr(common.path, between) : NULL;
     common.module = slash ? slash + 1 : common.path;
     if (!image->build_id) return common;
     for (size_t i = 0; i < image->build_id_size; i++)
@@ -226,7 +233,7 @@ static void look_up(hkc_names *n, const hkc_image *image, char path[HKC_IMAGE_PA
         names[i].address = names[i].pc - image->bias;
         names[i].looked_up = true;
         if (names[i].function) continue;
-        snprintf(offset, sizeof offset, "0x%lx", (unsigned long)names[i].address);
+        snprintf(offset, sizeof offset, "0x%" PRIxPTR, names[i].address);
         names[i].function = keep(n, offset);
     }
 }

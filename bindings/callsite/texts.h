@@ -2,9 +2,10 @@
 #ifndef HKC_TEXTS_H
 #define HKC_TEXTS_H
 
+#include "common/pages.h"
+
 #include <stddef.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum { HKC_TEXTS_PAGES = 64 << 10, HKC_TEXTS_MOST = 4096 };
 
@@ -14,13 +15,6 @@ typedef struct hkc_texts {
     char bytes[HKC_TEXTS_PAGES - 2 * sizeof(void *)];
 } hkc_texts;
 
-/* Zero-filled pages; NULL = no memory. */
-static inline void *hkc_texts_pages(size_t n)
-{
-    void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return p == MAP_FAILED ? NULL : p;
-}
-
 /* Copies a text, of which no more than HKC_TEXTS_MOST bytes with the 0 at its end. *texts: NULL = none yet.
  * NULL = no memory. */
 static inline const char *hkc_texts_keep(hkc_texts **texts, const char *text)
@@ -28,7 +22,7 @@ static inline const char *hkc_texts_keep(hkc_texts **texts, const char *text)
     const size_t length = strlen(text), size = length < HKC_TEXTS_MOST ? length + 1 : HKC_TEXTS_MOST;
     hkc_texts *t = *texts;
     if (!t || sizeof t->bytes - t->used < size) {
-        t = hkc_texts_pages(sizeof *t);
+        t = hkc_pages(sizeof *t);
         if (!t) return NULL;
         t->next = *texts;
         *texts = t;
@@ -45,7 +39,7 @@ static inline void hkc_texts_close(hkc_texts **texts)
     while (*texts) {
         hkc_texts *t = *texts;
         *texts = t->next;
-        munmap(t, sizeof *t);
+        hkc_pages_give(t, sizeof *t);
     }
 }
 

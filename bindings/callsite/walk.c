@@ -11,10 +11,22 @@ enum { KNOWN = 1, LEADS_UP = 2, FROM_FP = 4, OFFSET_AT = 3, BELOW_AT = 34, PAGE_
 #define OFFSET_MASK (((uint64_t)1 << 31) - 1)
 #define BELOW_MASK (((uint64_t)1 << 30) - 1)
 
+/* Where the return address is, from the cfa down: beside the caller's frame pointer, on aarch64. */
+static uintptr_t ra_below(uintptr_t fp_below)
+{
+#ifdef __x86_64__
+    (void)fp_below;
+    return sizeof(uintptr_t);
+#else
+    return fp_below - sizeof(uintptr_t);
+#endif
+}
+
 static uint64_t look_up(uintptr_t pc)
 {
     hkc_cfi_rule rule;
-    if (hkc_cfi_rule_at(pc, &rule) && rule.cfa_offset <= OFFSET_MASK && rule.fp_below <= BELOW_MASK)
+    if (hkc_cfi_rule_at(pc, &rule) && rule.cfa_offset <= OFFSET_MASK && rule.fp_below <= BELOW_MASK &&
+        ra_below(rule.fp_below) == rule.ra_below)
         return KNOWN | LEADS_UP | (rule.cfa_from_fp ? FROM_FP : 0) | (uint64_t)rule.cfa_offset << OFFSET_AT |
                (uint64_t)rule.fp_below << BELOW_AT;
     return hkc_cfi_function(pc) != 0 ? KNOWN : 0;
@@ -60,17 +72,18 @@ static bool climb(hkc_cfi_frame *frame, uint64_t rule, pages *known)
     const uintptr_t below = (uintptr_t)(rule >> BELOW_AT & BELOW_MASK);
     const uintptr_t cfa =
         (rule & FROM_FP ? frame->fp : frame->sp) + (uintptr_t)(rule >> OFFSET_AT & OFFSET_MASK);
-    if (cfa <= frame->sp || !is_there(known, cfa - sizeof(uintptr_t))) return false;
+    if (cfa <= frame->sp || cfa - ra_below(below) < frame->sp || !is_there(known, cfa - ra_below(below)))
+        return false;
     if (below != 0 && (cfa - below < frame->sp || !is_there(known, cfa - below))) return false;
     if (below != 0) frame->fp = *(const uintptr_t *)(cfa - below);
-    frame->pc = ((const uintptr_t *)cfa)[-1];
+    frame->pc = hkc_cfi_plain(*(const uintptr_t *)(cfa - ra_below(below)));
     frame->sp = cfa;
     return true;
 }
 
 void hkc_walk_each(hkc_walk *walk, const hkc_cfi_registers *from, hkc_walk_fn *fn, void *user)
 {
-    hkc_cfi_frame frame = {from->pc, from->sp, from->saved[HKC_CFI_RBP]};
+    hkc_cfi_frame frame = {from->pc, from->sp, from->saved[HKC_CFI_FP]};
     pages known = {1, 0};
     for (bool more = true; more;) {
         const uintptr_t pc = frame.pc;

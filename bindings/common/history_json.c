@@ -1,22 +1,11 @@
 #include "common/history_json.h"
 
+#include "common/pages.h"
+
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum { MARKS_MOST = 100, SHARE = 10000, ATTEMPTS = 3 };
-
-/* Not from malloc: the report may be written where its lock is held. NULL = none to be had. */
-static void *pages(size_t n)
-{
-    void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return p == MAP_FAILED ? NULL : p;
-}
-
-static void give(void *p, size_t n)
-{
-    if (p) munmap(p, n);
-}
 
 /* ---- Windows -------------------------------------------------------------------------------------- */
 
@@ -62,12 +51,12 @@ void hkc_history_open(hkc_history *h, const hak_ctx *ctx)
     const int there = hak_profile_marks(ctx, NULL, 0);
     if (there <= 0 || hak_profile_stats(ctx, &info) != 0) return;
     h->marks_room = (size_t)there;
-    h->marks = pages(h->marks_room * sizeof *h->marks);
+    h->marks = hkc_pages(h->marks_room * sizeof *h->marks);
     h->count = h->marks ? read_marks(ctx, h->marks, h->marks_room) : 0;
     if (h->count == 0 || h->count > MARKS_MOST) return;
     h->row_bytes = (info.stacks + 1) * sizeof *h->row_of;
-    h->row_of = pages(h->row_bytes);
-    h->ids = pages(h->row_bytes);
+    h->row_of = hkc_pages(h->row_bytes);
+    h->ids = hkc_pages(h->row_bytes);
     h->stacks = h->row_of && h->ids ? info.stacks : 0;
     h->least = (double)hak_ctx_live_bytes(ctx) / SHARE;
 }
@@ -157,9 +146,9 @@ static int histories_json(hkc_history *h, hkc_json *w, const hak_ctx *ctx)
 {
     hak_profile_info info = {.size = sizeof info};
     const size_t bytes = matrix_bytes(h);
-    h->live = pages(bytes);
-    h->made = pages(bytes);
-    h->kept = pages(bytes);
+    h->live = hkc_pages(bytes);
+    h->made = hkc_pages(bytes);
+    h->kept = hkc_pages(bytes);
     const bool room = h->live && h->made && h->kept && hak_profile_stats(ctx, &info) == 0;
     bool whole = false;
     for (int i = 0; room && !whole && i < ATTEMPTS; i++)
@@ -170,9 +159,9 @@ static int histories_json(hkc_history *h, hkc_json *w, const hak_ctx *ctx)
             stack_json(h, w, row, info.mode == HAK_PROFILE_COUNTED);
         hkc_json_end(w);
     }
-    give(h->live, bytes);
-    give(h->made, bytes);
-    give(h->kept, bytes);
+    hkc_pages_give(h->live, bytes);
+    hkc_pages_give(h->made, bytes);
+    hkc_pages_give(h->kept, bytes);
     return room ? 0 : ENOMEM;
 }
 
@@ -182,8 +171,8 @@ int hkc_history_json(hkc_history *h, hkc_json *w, const hak_ctx *ctx)
     int error = missing ? ENOMEM : 0;
     if (h->count > 0) marks_json(h, w);
     if (h->rows > 0) error = histories_json(h, w, ctx);
-    give(h->row_of, h->row_bytes);
-    give(h->ids, h->row_bytes);
-    give(h->marks, h->marks_room * sizeof *h->marks);
+    hkc_pages_give(h->row_of, h->row_bytes);
+    hkc_pages_give(h->ids, h->row_bytes);
+    hkc_pages_give(h->marks, h->marks_room * sizeof *h->marks);
     return error;
 }

@@ -28,7 +28,7 @@ static int put_fd(void *to, const char *bytes, size_t n)
 {
     const int fd = (int)(intptr_t)to;
     while (n > 0) {
-        ssize_t done = write(fd, bytes, n);
+        ssize_t done = write(fd, bytes, (unsigned)n); /* at most HKC_JSON_BUFFER */
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0) return done == 0 ? EIO : errno;
         bytes += done;

@@ -2,13 +2,13 @@
 
 #include "common/costs.h"
 #include "common/file.h"
+#include "common/pages.h"
 #include "common/policy.h"
 #include "common/report.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 /* Touched as it fills; what comes later is left out. With the policy it is a text that may be read again. */
@@ -61,12 +61,12 @@ bool hkc_learn_start(hkc_learning *l, hak_ctx *ctx, const hkc_memory *memory, bo
     options.user = l;
     options.resident = hkc_resident;
     *l = (hkc_learning){.ctx = ctx, .process = getpid()};
-    l->text = mmap(NULL, TEXT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (l->text == MAP_FAILED) return false;
+    l->text = hkc_pages(TEXT);
+    if (!l->text) return false;
     l->learner = hak_learner_new(NULL, &options);
     if (!l->learner || hak_learner_add(l->learner, ctx) != 0) {
         hak_learner_delete(l->learner);
-        munmap(l->text, TEXT);
+        hkc_pages_give(l->text, TEXT);
         l->learner = NULL;
         return false;
     }
@@ -83,7 +83,7 @@ int hkc_learn_finish(hkc_learning *l, const char *file, int fd)
     l->learner = NULL; /* it stays with the context, which other threads may tick */
     int error = policy ? 0 : ENOMEM;
     if (!error && file) error = hkc_policy_save(policy, file, l->text);
-    if (!file && fd >= 0 && write(fd, l->text, l->used) < 0) error = errno;
+    if (!file && fd >= 0 && write(fd, l->text, (unsigned)l->used) < 0) error = errno;
     hak_policy_unref(policy);
     return error;
 }

@@ -10,7 +10,7 @@
  * path), who connects is asked for its user (SO_PEERCRED): another one than that, and not root, gets nothing.
  * One for each process. Who makes one in that folder removes those of processes that are gone.
  * The handler of the signal is put in once: where the program then puts in its own, a forked child has that.
- */
+ * On Windows there is none of this, and hkc_live_begin says so. */
 #ifndef HKC_LIVE_H
 #define HKC_LIVE_H
 
@@ -52,8 +52,10 @@ const char *hkc_live_resume(void);
  * socket of that name in the current folder. *place = the setting, NULL = off. NULL = taken; else what is expected. */
 const char *hkc_live_setting(const char *text, const char **place);
 
+#ifndef _WIN32
 /* Where the socket of a process is for "on": /tmp/hakmem-USER/PROCESS. */
 void hkc_live_path(char out[HKC_LIVE_PATH], uid_t user, pid_t process);
+#endif
 
 /* USR1, SIGUSR1 or a number; 0 = no signal that a program can spare. */
 int hkc_live_signal(const char *name);

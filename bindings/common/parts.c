@@ -1,11 +1,12 @@
 #include "common/parts.h"
 
-#include <fcntl.h>
+#include "common/format.h"
+#include "common/pages.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 enum { FILES_NAMED = 3, LABELS_NAMED = 6, MAPPERS_NAMED = 2 };
@@ -17,29 +18,16 @@ static size_t least(size_t a, size_t b)
 
 /* ---- What is hakmem's ----------------------------------------------------------------------------- */
 
-/* Returns what the kernel counts as resident, which on some kernels lags behind by some pages a thread. */
-static size_t counted(pid_t pid)
-{
-    char text[96];
-    snprintf(text, sizeof text, "/proc/%ld/statm", (long)pid);
-    const int fd = open(text, O_RDONLY | O_CLOEXEC);
-    const ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-    if (fd >= 0) close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    const char *second = strchr(text, ' ');
-    return second ? (size_t)strtoull(second, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE) : 0;
-}
-
 hkc_parts *hkc_parts_begin(pid_t pid)
 {
-    hkc_parts *p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) return NULL;
+    hkc_parts *p = hkc_pages(sizeof *p);
+    if (!p) return NULL;
     if (pid == 0) pid = getpid();
     if (!hkc_smaps_read(&p->maps, pid)) {
         hkc_parts_close(p);
         return NULL;
     }
-    p->resident = counted(pid);
+    p->resident = hkc_resident_of(pid);
     return p;
 }
 
@@ -47,7 +35,7 @@ void hkc_parts_close(hkc_parts *p)
 {
     if (!p) return;
     hkc_smaps_close(&p->maps);
-    munmap(p, sizeof *p);
+    hkc_pages_give(p, sizeof *p);
 }
 
 static bool taken_before(hkc_parts *p, const void *of)
@@ -141,7 +129,7 @@ void hkc_parts_context(hkc_parts *p, const hak_ctx *ctx)
 
 /* Returns the new part; NULL = it would be empty, or there is no room: it is the rest then. */
 static hkc_part *add(hkc_parts *p, size_t bytes, const char *kind, const char *hint, const char *name, ...)
-    __attribute__((format(printf, 5, 6)));
+    HKC_FORMAT(5, 6);
 
 static hkc_part *add(hkc_parts *p, size_t bytes, const char *kind, const char *hint, const char *name, ...)
 {

@@ -4,10 +4,13 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 typedef struct hkc_pipe {
+#ifndef _WIN32 /* where there is no such signal */
     sigset_t before;
+#endif
     bool pending; /* another one, of before */
 } hkc_pipe;
 

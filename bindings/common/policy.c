@@ -1,14 +1,18 @@
 #include "common/policy.h"
 
 #include "common/file.h"
+#include "common/pages.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
+
+#ifndef O_CLOEXEC /* Windows: handed to no program, and bytes as they are */
+#define O_CLOEXEC (O_NOINHERIT | O_BINARY)
+#endif
 
 enum { MOST = (1 << 20) + 1 };
 
@@ -16,16 +20,14 @@ enum { MOST = (1 << 20) + 1 };
 static char *read_all(const char *file, size_t *n)
 {
     int fd = open(file, O_RDONLY | O_CLOEXEC);
-    char *text =
-        fd >= 0 ? mmap(NULL, MOST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : NULL;
-    if (text == MAP_FAILED) text = NULL;
+    char *text = fd >= 0 ? hkc_pages(MOST) : NULL;
     ssize_t got = text ? 1 : -1;
     for (*n = 0; got > 0 && *n < MOST; *n += (size_t)got)
-        if ((got = read(fd, text + *n, MOST - *n)) < 0) break;
+        if ((got = read(fd, text + *n, (unsigned)(MOST - *n))) < 0) break;
     int error = errno;
     if (fd >= 0) close(fd);
     if (got >= 0) return text;
-    if (text) munmap(text, MOST);
+    hkc_pages_give(text, MOST);
     errno = error;
     return NULL;
 }
@@ -40,7 +42,7 @@ hak_policy *hkc_policy_load(const char *file, char *message, size_t size)
     }
     hak_policy_error error;
     hak_policy *policy = hak_policy_parse(NULL, text, n, &error);
-    munmap(text, MOST);
+    hkc_pages_give(text, MOST);
     if (!policy) snprintf(message, size, "%s:%u: %s", file, error.line, error.text);
     return policy;
 }
@@ -48,7 +50,7 @@ hak_policy *hkc_policy_load(const char *file, char *message, size_t size)
 static int write_all(int fd, const char *text, size_t n)
 {
     while (n > 0) {
-        ssize_t done = write(fd, text, n);
+        ssize_t done = write(fd, text, n < MOST ? (unsigned)n : (unsigned)MOST);
         if (done < 0 && errno != EINTR) return errno;
         if (done > 0) {
             text += done;

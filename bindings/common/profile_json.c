@@ -1,19 +1,12 @@
 #include "common/profile_json.h"
 
 #include "common/history_json.h"
+#include "common/pages.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /* ---- Numbers of frames ---------------------------------------------------------------------------- */
-
-/* Not from malloc: the report may be written where its lock is held. NULL = none to be had. */
-static void *pages(size_t n)
-{
-    void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return p == MAP_FAILED ? NULL : p;
-}
 
 static size_t keys_size(size_t room)
 {
@@ -37,8 +30,8 @@ static bool grow(hkc_frames *f)
 {
     hkc_frames larger = {.room = f->room ? 2 * f->room : 4096, .count = f->count, .lost = f->lost};
     if (larger.room > UINT32_MAX / 2) return false;
-    larger.keys = pages(keys_size(larger.room));
-    larger.slots = pages(slots_size(larger.room));
+    larger.keys = hkc_pages(keys_size(larger.room));
+    larger.slots = hkc_pages(slots_size(larger.room));
     if (!larger.keys || !larger.slots) {
         hkc_frames_close(&larger);
         return false;
@@ -73,8 +66,8 @@ void hkc_frames_open(hkc_frames *f)
 
 void hkc_frames_close(hkc_frames *f)
 {
-    if (f->keys) munmap(f->keys, keys_size(f->room));
-    if (f->slots) munmap(f->slots, slots_size(f->room));
+    hkc_pages_give(f->keys, keys_size(f->room));
+    hkc_pages_give(f->slots, slots_size(f->room));
     *f = (hkc_frames){0};
 }
 

@@ -1,10 +1,9 @@
 #include "common/report.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include "common/format.h"
+
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,7 +14,7 @@ typedef struct sink {
     void *to;
 } sink;
 
-static __attribute__((format(printf, 2, 3))) void line(const sink *s, const char *format, ...)
+static HKC_FORMAT(2, 3) void line(const sink *s, const char *format, ...)
 {
     char text[LINE];
     va_list args;
@@ -61,16 +60,7 @@ static void bytes_row(const sink *s, const char *name, size_t bytes, const char 
 
 size_t hkc_resident(void)
 {
-    char text[64];
-    const int before = errno; /* windows begin inside of allocations */
-    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-    if (fd >= 0) close(fd);
-    errno = before;
-    if (n <= 0) return 0;
-    text[n] = '\0';
-    const char *second = strchr(text, ' ');
-    return second ? (size_t)strtoull(second, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE) : 0;
+    return hkc_resident_of(0);
 }
 
 static void part_row(const sink *s, const hkc_part *p)

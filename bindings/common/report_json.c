@@ -2,89 +2,32 @@
 
 #include <hakmem/learn.h>
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { TEXT = 4096 };
-
-/* A file of a process in /proc, up to TEXT - 1 bytes and a 0 behind them. */
-static size_t read_proc(pid_t pid, const char *name, char *text)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    size_t n = 0;
-    ssize_t more;
-    while (fd >= 0 && n < TEXT - 1 && (more = read(fd, text + n, TEXT - 1 - n)) > 0)
-        n += (size_t)more;
-    if (fd >= 0) close(fd);
-    text[n] = '\0';
-    return n;
-}
-
 static void command(hkc_json *w, pid_t pid)
 {
-    char text[TEXT];
-    const size_t n = read_proc(pid, "cmdline", text);
+    char text[4096];
+    const size_t n = hkc_command_of(pid, text, sizeof text);
     hkc_json_array(w, "command");
     for (size_t at = 0; at < n; at += strlen(text + at) + 1)
         hkc_json_text(w, NULL, text + at);
     hkc_json_end(w);
 }
 
-/* Of a line of /proc/PID/status, "VmHWM:   1234 kB". */
-static bool kilobytes(const char *line, const char *name, uint64_t *bytes)
-{
-    const size_t length = strlen(name);
-    if (strncmp(line, name, length) != 0) return false;
-    *bytes = 0;
-    for (line += length; *line == ' ' || *line == '\t'; line++) {
-    }
-    for (; *line >= '0' && *line <= '9'; line++)
-        *bytes = *bytes * 10 + (uint64_t)(*line - '0');
-    *bytes *= 1024;
-    return true;
-}
-
 static void memory(hkc_json *w, pid_t pid, const hkc_parts *parts)
 {
-    char text[TEXT], path[64];
-    uint64_t resident = 0, peak = 0, anonymous = 0;
-    snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t more;
-    for (size_t n = 0; fd >= 0 && (more = read(fd, text + n, sizeof text - n)) > 0;) {
-        char *line = text, *end = text + n + (size_t)more;
-        for (char *behind; (behind = memchr(line, '\n', (size_t)(end - line))) != NULL; line = behind + 1) {
-            *behind = '\0';
-            if (!kilobytes(line, "VmRSS:", &resident) && !kilobytes(line, "VmHWM:", &peak))
-                kilobytes(line, "RssAnon:", &anonymous);
-        }
-        n = (size_t)(end - line);
-        if (n == sizeof text) n = 0; /* a user's groups may be many; none of the lines is as long */
-        memmove(text, line, n);
-    }
-    if (fd >= 0) close(fd);
-    if (parts) resident = parts->resident; /* of the same moment */
-    if (peak < resident) peak = resident;
+    hkc_totals all;
+    hkc_totals_read(&all, pid);
+    if (parts) all.resident = parts->resident; /* of the same moment */
+    if (all.peak < all.resident) all.peak = all.resident;
     hkc_json_object(w, "memory");
-    hkc_json_size(w, "resident_bytes", resident);
-    hkc_json_size(w, "peak_resident_bytes", peak);
-    hkc_json_size(w, "anonymous_bytes", anonymous);
+    hkc_json_size(w, "resident_bytes", all.resident);
+    hkc_json_size(w, "peak_resident_bytes", all.peak);
+    hkc_json_size(w, "anonymous_bytes", all.anonymous);
     hkc_parts_json(w, parts);
     hkc_json_end(w);
-}
-
-static double cpu_seconds(void)
-{
-    struct rusage usage;
-    if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
 void hkc_report_json_begin(hkc_json *w, const hkc_report_process *p)
@@ -98,14 +41,14 @@ void hkc_report_json_begin(hkc_json *w, const hkc_report_process *p)
     hkc_json_object(w, "process");
     command(w, pid);
     hkc_json_integer(w, "pid", pid);
-    hkc_json_integer(w, "parent", p->parent ? p->parent : getppid());
+    hkc_json_integer(w, "parent", p->parent ? p->parent : hkc_parent());
     hkc_json_object(w, "runtime");
     hkc_json_text(w, "name", p->runtime);
     hkc_json_text(w, "version", p->version);
     hkc_json_end(w);
     hkc_json_integer(w, "time", (int64_t)time(NULL));
     hkc_json_size(w, "now_ns", (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
-    hkc_json_number(w, "cpu_seconds", p->cpu_seconds > 0 ? p->cpu_seconds : cpu_seconds());
+    hkc_json_number(w, "cpu_seconds", p->cpu_seconds > 0 ? p->cpu_seconds : hkc_cpu_seconds());
     hkc_json_end(w);
     memory(w, pid, p->parts);
     hkc_json_array(w, "contexts");

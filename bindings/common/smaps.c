@@ -1,9 +1,12 @@
 #include "common/smaps.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* A process has 65,530 mappings at most, unless its system was told to grant more. */
@@ -73,13 +76,13 @@ static const char *behind(const char *text, int words)
     return text;
 }
 
-/* "Rss:       12 kB" */
+/* Reads a line as "Rss:       12 kB". */
 static bool kilobytes(const char *line, const char *name, size_t *bytes)
 {
     const size_t n = strlen(name);
     if (strncmp(line, name, n) != 0) return false;
     *bytes = 0;
-    for (line += n + strspn(line + n, " "); *line >= '0' && *line <= '9'; line++)
+    for (line += n + strspn(line + n, " \t"); *line >= '0' && *line <= '9'; line++)
         *bytes = *bytes * 10 + (size_t)(*line - '0');
     *bytes <<= 10;
     return true;
@@ -260,4 +263,75 @@ void hkc_smaps_close(hkc_smaps *m)
 {
     if (m->at) munmap(m->at, sizeof(tables));
     *m = (hkc_smaps){0};
+}
+
+/* ---- Totals --------------------------------------------------------------------------------------- */
+
+static int open_of(pid_t pid, const char *name)
+{
+    char path[64];
+    if (pid) snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
+    else snprintf(path, sizeof path, "/proc/self/%s", name);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Reads as much of the file as there is room for, and puts a 0 behind it. */
+static size_t read_of(pid_t pid, const char *name, char *text, size_t size)
+{
+    const int fd = open_of(pid, name);
+    size_t n = 0;
+    ssize_t more;
+    while (fd >= 0 && n < size - 1 && (more = read(fd, text + n, size - 1 - n)) > 0)
+        n += (size_t)more;
+    if (fd >= 0) close(fd);
+    text[n] = '\0';
+    return n;
+}
+
+size_t hkc_resident_of(pid_t pid)
+{
+    char text[96];
+    const int before = errno; /* windows of profiles begin inside of allocations */
+    read_of(pid, "statm", text, sizeof text);
+    errno = before;
+    const char *second = strchr(text, ' ');
+    return second ? (size_t)strtoull(second, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+void hkc_totals_read(hkc_totals *out, pid_t pid)
+{
+    char text[4096];
+    *out = (hkc_totals){0};
+    const int fd = open_of(pid, "status");
+    ssize_t more;
+    for (size_t n = 0; fd >= 0 && (more = read(fd, text + n, sizeof text - n)) > 0;) {
+        char *line = text, *end = text + n + (size_t)more;
+        for (char *behind; (behind = memchr(line, '\n', (size_t)(end - line))) != NULL; line = behind + 1) {
+            *behind = '\0';
+            if (!kilobytes(line, "VmRSS:", &out->resident) && !kilobytes(line, "VmHWM:", &out->peak))
+                kilobytes(line, "RssAnon:", &out->anonymous);
+        }
+        n = (size_t)(end - line);
+        if (n == sizeof text) n = 0; /* a user's groups may be many; none of the lines is as long */
+        memmove(text, line, n);
+    }
+    if (fd >= 0) close(fd);
+}
+
+size_t hkc_command_of(pid_t pid, char *text, size_t size)
+{
+    return read_of(pid, "cmdline", text, size);
+}
+
+double hkc_cpu_seconds(void)
+{
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+pid_t hkc_parent(void)
+{
+    return getppid();
 }

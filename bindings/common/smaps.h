@@ -1,5 +1,6 @@
-/* The mappings of a process as /proc/PID/smaps tells them, in a table. Takes no lock and nothing from malloc:
- * the table is in pages of its own. */
+/* What the system tells of a process and its memory: totals, and the mappings of /proc/PID/smaps in a table.
+ * Takes no lock and nothing from malloc: the table is in pages of its own. Everything here is safe in signal
+ * handlers. windows/smaps.c is for Windows, which has the totals alone, and of the calling process alone. */
 #ifndef HKC_SMAPS_H
 #define HKC_SMAPS_H
 
@@ -46,5 +47,22 @@ bool hkc_smaps_read(hkc_smaps *maps, pid_t pid);
 /* The same of a text that was written before. */
 bool hkc_smaps_read_fd(hkc_smaps *maps, int fd);
 void hkc_smaps_close(hkc_smaps *maps);
+
+/* ---- Totals; pid 0 = this process. What the system does not tell is 0. -------------------------------- */
+
+/* Returns the resident bytes as the kernel counts them, which on some kernels lags behind by some pages a
+ * thread. Keeps errno. */
+size_t hkc_resident_of(pid_t pid);
+
+typedef struct hkc_totals {
+    size_t resident, peak, anonymous; /* bytes; anonymous: those of `resident` that no file has */
+} hkc_totals;
+void hkc_totals_read(hkc_totals *out, pid_t pid);
+
+/* Copies the arguments of the command line, a 0 behind each, up to size - 1 bytes. Returns how many bytes. */
+size_t hkc_command_of(pid_t pid, char *text, size_t size);
+/* Returns the seconds of CPU time that this process has taken. */
+double hkc_cpu_seconds(void);
+pid_t hkc_parent(void);
 
 #endif

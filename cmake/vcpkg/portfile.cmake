@@ -5,6 +5,8 @@ set(options)
 foreach(part TESTS LUA PYTHON WASM PRELOAD REPORT BENCH)
     list(APPEND options -DHAKMEM_BUILD_${part}=OFF)
 endforeach()
+# hakmem.dll is there beside the archive in all triplets, as libhakmem.so is.
+set(VCPKG_POLICY_DLLS_IN_STATIC_LIBRARY enabled)
 vcpkg_cmake_configure(SOURCE_PATH "${source}" OPTIONS ${options})
 vcpkg_cmake_install()
 vcpkg_cmake_config_fixup(CONFIG_PATH lib/cmake/hakmem)

@@ -82,7 +82,7 @@ bool expected_rule(Dwarf_CFI *cfi, Dwarf_Addr address, hkc_cfi_rule *rule, hkc_c
         *all_saved = ok;
         for (int r = 0; r < HKC_CFI_SAVED; r++) {
             long below = saved_below(frame, DWARF_NUMBERS[r]);
-            if (below == -2 && r != HKC_CFI_RBP) below = 0; // what elfutils begins with: nothing was said
+            if (below == -2 && r != HKC_CFI_FP) below = 0; // what elfutils begins with: nothing was said
             if (below < 0) *all_saved = false;
             else saves->below[r] = (uint32_t)below;
         }
@@ -164,7 +164,7 @@ TEST_CASE("addresses outside of images have neither rule nor function")
 
 __attribute__((noinline)) static hkc_cfi_frame caller_seen()
 {
-    return hkc_cfi_caller(HKC_CFI_CALLER_SP());
+    return HKC_CFI_CALLER();
 }
 
 TEST_CASE("a step leads to the caller's return address")

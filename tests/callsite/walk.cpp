@@ -97,7 +97,7 @@ TEST_CASE("a walk from anywhere reads nothing that is not there")
         hkc_cfi_registers at = {};
         at.pc = pc;
         at.sp = sp;
-        at.saved[HKC_CFI_RBP] = sp;
+        at.saved[HKC_CFI_FP] = sp;
         CHECK(hkc_walk_stack(&walk, &at, 0, 0, frames, 64) <= 64);
     }
     CHECK(hkc_readable(page, 4096));

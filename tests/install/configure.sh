@@ -73,15 +73,12 @@ unoptimized() { # level, what runs the program
         "$EXAMPLES/embed.c" hakmem.c ${ATOMIC:-} -o embed || fail "the core does not compile at $1"
     "${@:2}" ./embed >/dev/null || fail "embed at $1"
 }
-# Lua for the compiler CC, the launcher with it, and a script that it runs.
-lua_launcher() { # what runs the program, then -- and arguments for cmake
-    local runner=()
-    while [[ $1 != -- ]]; do runner+=("$1") && shift; done
-    shift
+# Lua as an archive for the compiler CC, which pkg-config finds from then on.
+lua_library() { # flags
     [[ -n ${LUA_SOURCE:-} ]] || skip "no sources of Lua (the Rust package lua-src)"
     mkdir lua pkgconfig
     find "$LUA_SOURCE" -name '*.c' -not -name lua.c -not -name luac.c -not -name ltests.c -not -name onelua.c -print0 |
-        (cd lua && xargs -0 -n 8 -P 2 "$CC" -O1 -DLUA_USE_POSIX -c)
+        (cd lua && xargs -0 -n 8 -P 2 "$CC" "$@" -c)
     ar rcs lua/liblua5.4.a lua/*.o
     cat >pkgconfig/lua5.4.pc <<PC
 Name: Lua
@@ -91,15 +88,45 @@ Libs: -L$PWD/lua -llua5.4 -lm
 Cflags: -I$LUA_SOURCE
 PC
     export PKG_CONFIG_LIBDIR=$PWD/pkgconfig
+}
+# The launcher with that library, and a script that it runs.
+lua_launcher() { # what runs the program, then -- and arguments for cmake
+    local runner=()
+    while [[ $1 != -- ]]; do runner+=("$1") && shift; done
+    shift
+    lua_library -O2 -DLUA_USE_POSIX -DLUA_USE_DLOPEN
     configure "$scratch/build" $(parts OFF) -DHAKMEM_BUILD_LUA=ON -DHAKMEM_WERROR=ON "$@"
     "$CMAKE" --build "$scratch/build" --parallel 2 --target haklua5.4 >build.log || { cat build.log; fail "build"; }
+    lua_script "${runner[@]}" "$scratch/build/bindings/lua/haklua5.4"
+    lua_frames "${runner[@]}" "$scratch/build/bindings/lua/haklua5.4"
+}
+lua_frames() { # the same: what takes a walk over frames of machine code
+    cat >frames.lua <<'LUA'
+local keep = {}
+local function fill(n)
+    for i = 1, n do keep[i] = { a = i, b = i } end
+end
+local function outer() fill(1000) return #keep end
+outer()
+big = {} for i = 1, 50000 do big[i] = i end
+local closures = {}
+for i = 1, 1000 do
+    closures[i] = function() return i end
+end
+LUA
+    "$@" --hak-profile=lines.json,lines frames.lua || fail "profile by line"
+    # Only stacks of sampled profiles have more than the innermost function.
+    "$@" --hak-profile=stacks.json,1K frames.lua || fail "sampled profile"
+    python3 "$here/lua_frames.py" lines.json stacks.json || fail "frames"
+}
+lua_script() { # the launcher, and before it what runs it
     cat >script.lua <<'LUA'
 local t = {}
 for i = 1, 1000 do t[i] = { tostring(i), function() return i end } end
 print(#t)
 LUA
-    "${runner[@]}" "$scratch/build/bindings/lua/haklua5.4" --hak-report script.lua >out 2>report || fail "status $?"
-    [[ $(cat out) == 1000 ]] || fail "the script prints $(cat out)"
+    "$@" --hak-report --hak-limit=64M script.lua >out 2>report || { cat report; fail "status $?"; }
+    [[ $(tr -d '\r' <out) == 1000 ]] || fail "the script prints $(cat out)"
     # The tables, closures and strings of the script, by their labels.
     for label in table closure string; do
         [[ $(awk -v l=$label '$1 == l { print $3 }' report) -ge 1000 ]] || { cat report; fail "label $label"; }
@@ -244,7 +271,41 @@ case $case in
     musl_lua)
         needs_program musl-gcc "musl-tools"
         CC=musl-gcc
-        lua_launcher -- -DCMAKE_C_FLAGS=-Werror
+        # musl-gcc leaves out the index of unwind tables, which the compiler of a system with musl links.
+        index=-Wl,--eh-frame-hdr
+        lua_launcher -- -DCMAKE_C_FLAGS=-Werror "-DCMAKE_EXE_LINKER_FLAGS=$index" "-DCMAKE_MODULE_LINKER_FLAGS=$index"
+        # The module, in an interpreter that is not hakmem's.
+        "$CMAKE" --build "$scratch/build" --parallel 2 --target hakmem_lua_module_54 >build.log || { cat build.log; fail "module"; }
+        cat >interpreter.c <<'C'
+#include <lauxlib.h>
+#include <lualib.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    lua_State *L = luaL_newstate();
+    luaL_openlibs(L);
+    const int failed = argc < 2 || luaL_dofile(L, argv[1]);
+    if (failed) fprintf(stderr, "%s\n", lua_tostring(L, -1));
+    lua_close(L);
+    return failed;
+}
+C
+        musl-gcc -O2 -rdynamic $index "-I$LUA_SOURCE" interpreter.c -Wl,--whole-archive lua/liblua5.4.a -Wl,--no-whole-archive \
+            -lm -o lua5.4
+        cat >module.lua <<'LUA'
+local hakmem = require "hakmem"
+local t = {}
+for i = 1, 1000 do t[i] = { i, function() return i end } end
+local labels, live = hakmem.labels()
+local sum = 0
+for _, label in pairs(labels) do sum = sum + label.live_bytes end
+assert(sum == live and labels.closure.live_blocks >= 1000 and labels.array.live_blocks >= 1000)
+hakmem.limit(hakmem.stats().committed_bytes + 1000000)
+assert(not pcall(function() for i = 1, 1e7 do t[i] = { i } end end))
+t = nil
+assert(hakmem.trim() > 0)
+LUA
+        LUA_CPATH=$scratch/build/bindings/lua/modules/5.4/?.so ./lua5.4 module.lua || fail "the module: $?"
         ;;
     vcpkg)
         grep -q "\"version\": \"$VERSION\"" "$SOURCE/cmake/vcpkg/vcpkg.json" || fail "the port's version is not $VERSION"
@@ -269,6 +330,31 @@ case $case in
     aarch64_lua)
         cross_aarch64
         lua_launcher qemu-aarch64-static -L /usr/aarch64-linux-gnu -- "-DCMAKE_TOOLCHAIN_FILE=$PWD/toolchain.cmake"
+        ;;
+    aarch64_python)
+        # The hook knows no version of CPython, and needs none to link.
+        cross_aarch64
+        configure "$scratch/build" $(parts OFF) -DHAKMEM_BUILD_PYTHON=ON -DHAKMEM_WERROR=ON \
+            "-DCMAKE_TOOLCHAIN_FILE=$PWD/toolchain.cmake"
+        "$CMAKE" --build "$scratch/build" --parallel 2 --target hakmem_pyhook >build.log || { cat build.log; fail "build"; }
+        must_exist "$scratch/build/bindings/python/hakmem/libhakmem_pyhook.so"
+        ;;
+    aarch64_hosts)
+        # What walks frames of machine code outside of Lua: labels by call site, a host's profile, the malloc shim.
+        cross_aarch64
+        run=(qemu-aarch64-static -L /usr/aarch64-linux-gnu)
+        configure "$scratch/build" $(parts OFF) -DHAKMEM_BUILD_REPORT=ON -DHAKMEM_BUILD_PRELOAD=ON -DHAKMEM_WERROR=ON \
+            "-DCMAKE_TOOLCHAIN_FILE=$PWD/toolchain.cmake"
+        "$CMAKE" --build "$scratch/build" --parallel 2 --target hakmem_report_static hakmem_preload >build.log ||
+            { cat build.log; fail "build"; }
+        "$CC" -O2 -Wall -Wextra -Werror "-I$SOURCE/core/include" "-I$SOURCE/bindings/host/include" "$here/other_host.c" \
+            "$scratch/build/bindings/host/libhakmem-report.a" "$scratch/build/core/libhakmem.a" -lpthread -o host
+        "${run[@]}" ./host >host.json || fail "host: $?"
+        python3 "$here/other_stacks.py" host.json helper_take page_make main || fail "frames of a host"
+        "$CC" -O2 -Wall -Wextra -Werror "$here/other_malloc.c" -o malloc
+        "${run[@]}" -E "LD_PRELOAD=$scratch/build/bindings/preload/libhakmem-preload.so" \
+            -E "HAKMEM=profile=$PWD/malloc.json" ./malloc || fail "shim: $?"
+        python3 "$here/other_stacks.py" malloc.json take_much keep_much main || fail "frames of the shim"
         ;;
     aarch64_without)
         # pkg-config is that of this machine, and its libraries are not those of the target.
@@ -314,18 +400,31 @@ case $case in
             ln -s /usr/include/catch2 catch/catch2
         fi
         export WINEPREFIX=$scratch/wine WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml=" DISPLAY=
+        lua_library -O2
         configure "$scratch/build" "-DCMAKE_TOOLCHAIN_FILE=$SOURCE/cmake/toolchains/mingw-w64.cmake" -DHAKMEM_WERROR=ON \
-            "-DHAKMEM_CATCH2=$PWD/catch"
-        grep -q 'HAKMEM_BUILD_LUA is off: on Windows' "$scratch/build.log" || fail "it is not said what is left out"
+            "-DHAKMEM_CATCH2=$PWD/catch" "-DCMAKE_FIND_ROOT_PATH=$PWD"
+        grep -q 'HAKMEM_BUILD_PYTHON is off: on Windows' "$scratch/build.log" || fail "it is not said what is left out"
         "$CMAKE" --build "$scratch/build" --parallel 2 >build.log || { tail -n 40 build.log; fail "build"; }
         # hakmem.dll has what libhakmem.so has, and the one constant of the headers.
         x86_64-w64-mingw32-objdump -p "$scratch/build/core/hakmem.dll" | grep -oE '\bhak_[a-z0-9_]+$' | sort -u >has
         grep -oE 'hak_[a-z0-9_]+\(.* @HAKMEM' "$SOURCE/tests/golden/hakmem.abi" | grep -oE '^hak_[a-z0-9_]+' |
             { cat; echo hak_inline_left_at; } | sort -u >wanted
         diff wanted has || fail "hakmem.dll exports something else than libhakmem.so"
-        "$wine" wineboot --init >/dev/null 2>&1 || true
+        "$wine" wineboot --init >wineboot.log 2>&1 || { cat wineboot.log; fail "wine makes no folder for itself"; }
         ctest --test-dir "$scratch/build" --output-on-failure || fail "tests in wine"
-        wineserver -k 2>/dev/null || true
+        lua_script "$wine" "$scratch/build/bindings/lua/haklua5.4.exe"
+        # vcpkg's port, and a project that finds it.
+        toolchain=$SOURCE/cmake/toolchains/mingw-w64.cmake
+        "$CMAKE" "-DPORT_FOLDER=$SOURCE/cmake/vcpkg" "-DFOLDER=$scratch/port" "-DTOOLCHAIN=$toolchain" -P "$here/vcpkg.cmake" ||
+            fail "the portfile fails"
+        must_exist "$scratch"/port/packages/{lib/libhakmem.a,bin/hakmem.dll,share/hakmem/copyright}
+        "$CMAKE" -S "$here/find_package" -B port "-DCMAKE_TOOLCHAIN_FILE=$toolchain" -DCMAKE_BUILD_TYPE=Release -DPARTS= \
+            -DWANTED_VERSION="$VERSION" -DEXAMPLES="$EXAMPLES" "-Dhakmem_DIR=$scratch/port/packages/share/hakmem" >port.log ||
+            { cat port.log; fail "find_package"; }
+        "$CMAKE" --build port >port.log || { cat port.log; fail "a project with the port"; }
+        "$wine" port/embed.exe >/dev/null || fail "embed.exe: $?"
+        # It leaves some seconds after its last program, and writes to the folder until then.
+        timeout 120 wineserver -w || fail "wine's server does not end"
         ;;
     other_systems)
         zig=(python3 -m ziglang)

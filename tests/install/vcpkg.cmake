@@ -1,4 +1,4 @@
-# cmake -DPORT_FOLDER=... -DFOLDER=... -P vcpkg.cmake: runs the portfile without vcpkg. The functions below do what the
+# cmake -DPORT_FOLDER=... -DFOLDER=... -DCC=... [-DTOOLCHAIN=...] -P vcpkg.cmake: runs the portfile without vcpkg. The functions below do what the
 # portfile asks of vcpkg's own: two builds, CMake files moved to share/, prefixes corrected for that.
 set(PORT hakmem)
 set(CURRENT_PACKAGES_DIR ${FOLDER}/packages)
@@ -10,13 +10,18 @@ function(run)
     endif()
 endfunction()
 
+set(compiler -DCMAKE_C_COMPILER=${CC})
+if(TOOLCHAIN)
+    set(compiler -DCMAKE_TOOLCHAIN_FILE=${TOOLCHAIN})
+endif()
+
 function(vcpkg_cmake_configure)
     cmake_parse_arguments(PARSE_ARGV 0 arg "" "SOURCE_PATH" "OPTIONS")
     foreach(pair Release=packages Debug=packages/debug)
         string(REPLACE "=" ";" pair ${pair})
         list(GET pair 0 type)
         list(GET pair 1 prefix)
-        run(${CMAKE_COMMAND} -S ${arg_SOURCE_PATH} -B ${FOLDER}/${type} -DCMAKE_C_COMPILER=${CC} -DCMAKE_BUILD_TYPE=${type}
+        run(${CMAKE_COMMAND} -S ${arg_SOURCE_PATH} -B ${FOLDER}/${type} ${compiler} -DCMAKE_BUILD_TYPE=${type}
             -DCMAKE_INSTALL_PREFIX=${FOLDER}/${prefix} -DBUILD_SHARED_LIBS=OFF ${arg_OPTIONS})
     endforeach()
 endfunction()
@@ -35,7 +40,9 @@ function(vcpkg_cmake_config_fixup)
     file(GLOB debug ${CURRENT_PACKAGES_DIR}/debug/${arg_CONFIG_PATH}/*-debug.cmake)
     foreach(file IN LISTS debug)
         file(READ ${file} text)
-        string(REPLACE "\${_IMPORT_PREFIX}/lib" "\${_IMPORT_PREFIX}/debug/lib" text "${text}")
+        foreach(part lib bin)
+            string(REPLACE "\${_IMPORT_PREFIX}/${part}" "\${_IMPORT_PREFIX}/debug/${part}" text "${text}")
+        endforeach()
         get_filename_component(name ${file} NAME)
         file(WRITE ${share}/${name} "${text}")
     endforeach()

@@ -119,6 +119,13 @@ inline size_t live_blocks(const hak_ctx *ctx)
     return stats_of(ctx).live_blocks;
 }
 
+#ifdef _WIN32
+extern "C" size_t test_resident(void); // support/mingw/mman.c
+inline size_t resident()
+{
+    return test_resident();
+}
+#else
 inline size_t resident()
 {
     size_t pages = 0;
@@ -127,5 +134,6 @@ inline size_t resident()
     if (f != nullptr) std::fclose(f);
     return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
+#endif
 
 } // namespace test

@@ -1,11 +1,15 @@
 // lua_close under a limit: finalizers get memory beyond it, so much and no more.
 #include "lua_test.h"
 
+extern "C" {
+#include "cfi.h"
+}
+
 #include <algorithm>
 
 using namespace test;
 
-#if defined(__x86_64__)
+#ifdef HKC_CFI_WALK
 
 namespace
 {

@@ -3,6 +3,10 @@
 #include "looker.h"
 #include "lua_test.h"
 
+extern "C" {
+#include "cfi.h"
+}
+
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -170,7 +174,7 @@ TEST_CASE("a host's allocator around a look that waits stays where it is")
     CHECK(in_a_process(body) == "");
 }
 
-#if defined(__x86_64__) && defined(__linux__) // elsewhere it may go
+#ifdef HKC_CFI_WALK // elsewhere it may go
 TEST_CASE("a host's allocator that comes while somebody begins to look stays")
 {
     auto body = [](Shown &s) {

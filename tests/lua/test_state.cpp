@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstring>
 #include <pthread.h>
+#ifndef _WIN32
 #include <sys/wait.h>
+#endif
 
 using namespace test;
 
@@ -298,6 +300,8 @@ TEST_CASE("drop takes the caller's context")
     CHECK(counted.used() == 0);
 }
 
+#ifndef _WIN32 // there are no forks
+
 extern "C" void *fail_unprotected(void *)
 {
     lua_State *L = hak_lua_newstate(nullptr);
@@ -330,3 +334,5 @@ TEST_CASE("an error outside pcall tells what it was before it ends the process")
     CHECK(std::string(text).find("PANIC: unprotected error in call to Lua API (this one)") == 0);
     CHECK(!(WIFEXITED(status) && WEXITSTATUS(status) == 0));
 }
+
+#endif

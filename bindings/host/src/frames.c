@@ -25,7 +25,7 @@ struct hak_frames {
 hak_frames *hak_frames_new(size_t most)
 {
     if (most > MOST) return NULL;
-    hak_frames *f = hkc_texts_pages(sizeof *f);
+    hak_frames *f = hkc_pages(sizeof *f);
     if (!f) return NULL;
     pthread_mutex_init(&f->lock, NULL);
     f->most = most ? most : DEFAULT_MOST;
@@ -34,8 +34,8 @@ hak_frames *hak_frames_new(size_t most)
 
 static void free_tables(entry *entries, uint32_t *slots, size_t room)
 {
-    if (entries) munmap(entries, room * sizeof *entries);
-    if (slots) munmap(slots, 2 * room * sizeof *slots);
+    hkc_pages_give(entries, room * sizeof *entries);
+    hkc_pages_give(slots, 2 * room * sizeof *slots);
 }
 
 void hak_frames_delete(hak_frames *f)
@@ -44,7 +44,7 @@ void hak_frames_delete(hak_frames *f)
     free_tables(f->entries, f->slots, f->room);
     hkc_texts_close(&f->texts);
     pthread_mutex_destroy(&f->lock);
-    munmap(f, sizeof *f);
+    hkc_pages_give(f, sizeof *f);
 }
 
 /* ---- Adding -------------------------------------------------------------------------------------- */
@@ -79,8 +79,8 @@ static uint32_t *slot_of(const hak_frames *f, const entry *e)
 static bool grow(hak_frames *f)
 {
     hak_frames larger = {.count = f->count, .room = f->room ? 2 * f->room : FIRST_ROOM};
-    larger.entries = hkc_texts_pages(larger.room * sizeof *larger.entries);
-    larger.slots = hkc_texts_pages(2 * larger.room * sizeof *larger.slots);
+    larger.entries = hkc_pages(larger.room * sizeof *larger.entries);
+    larger.slots = hkc_pages(2 * larger.room * sizeof *larger.slots);
     if (!larger.entries || !larger.slots) {
         free_tables(larger.entries, larger.slots, larger.room);
         return false;

@@ -81,11 +81,11 @@ static bool has_room(sites *s)
 {
     if (s->count < s->room) return true;
     const size_t room = s->room ? 2 * s->room : 256;
-    function *larger = hkc_texts_pages(room * sizeof *larger);
+    function *larger = hkc_pages(room * sizeof *larger);
     if (!larger) return false;
     if (s->functions) {
         memcpy(larger, s->functions, s->count * sizeof *larger);
-        munmap(s->functions, s->room * sizeof *larger);
+        hkc_pages_give(s->functions, s->room * sizeof *larger);
     }
     s->functions = larger;
     s->room = room;
@@ -167,14 +167,14 @@ static bool read_all(sites *s, const hak_sites_options *o, uintptr_t inside)
 {
     hkc_image image;
     const size_t size = (o->rule_count + 1) * sizeof(rule);
-    reading r = {.s = s, .given = o->rules, .rule_count = o->rule_count, .rules = hkc_texts_pages(size)};
+    reading r = {.s = s, .given = o->rules, .rule_count = o->rule_count, .rules = hkc_pages(size)};
     bool ok = r.rules && hkc_image_at(inside, &image) && read_rules(&r);
     if (ok) {
         hkc_symbols_read(&image, "/usr/lib/debug", add, &r);
         sort(s);
         ok = !r.failed && s->count > 0;
     }
-    if (r.rules) munmap(r.rules, size);
+    hkc_pages_give(r.rules, size);
     return ok;
 }
 
@@ -185,7 +185,7 @@ hak_sites *hak_sites_new(const hak_sites_options *options)
     const uintptr_t caller = (uintptr_t)__builtin_return_address(0);
     if (!hak_sized_copy(&o, sizeof o, options ? options : &defaults)) return NULL;
     if ((o.rule_count > 0 && !o.rules) || o.rule_count > UINT32_MAX) return NULL;
-    sites *s = hkc_texts_pages(sizeof *s);
+    sites *s = hkc_pages(sizeof *s);
     if (!s) return NULL;
     s->ctx = o.ctx;
     if (read_all(s, &o, o.image ? (uintptr_t)o.image : caller)) return &s->head;
@@ -197,9 +197,9 @@ void hak_sites_delete(hak_sites *head)
 {
     sites *s = (sites *)head;
     if (!s) return;
-    if (s->functions) munmap(s->functions, s->room * sizeof *s->functions);
+    hkc_pages_give(s->functions, s->room * sizeof *s->functions);
     hkc_texts_close(&s->texts);
-    munmap(s, sizeof *s);
+    hkc_pages_give(s, sizeof *s);
 }
 
 const char *const *hak_sites_labels(const hak_sites *head, size_t *count)
@@ -238,21 +238,49 @@ static unsigned resolve(const sites *s, uintptr_t pc, bool *again)
     const hak_label label = found ? defined(s, found) : PASSES;
     *again = label == 0;
     if (label != PASSES) return label;
+#ifdef __x86_64__
     return hkc_cfi_rule_at(pc, &up) && !up.cfa_from_fp ? hkc_site_climb(up.cfa_offset) : 0;
+#else
+    return hkc_cfi_rule_at(pc, &up) ? hkc_site_climb(sizeof(uintptr_t)) : 0; /* the frame itself says */
+#endif
 }
+
+/* The frame of sp is there: of the host's function, which has not returned. */
+#ifdef __x86_64__
+static uintptr_t return_at(uintptr_t sp)
+{
+    return hkc_cfi_return_at(sp);
+}
+
+static uintptr_t place_up(uintptr_t sp, size_t bytes)
+{
+    return hkc_cfi_place_up(sp, bytes);
+}
+#else
+static uintptr_t return_at(uintptr_t sp)
+{
+    return hkc_cfi_plain(((const uintptr_t *)sp)[1]);
+}
+
+static uintptr_t place_up(uintptr_t sp, size_t bytes)
+{
+    (void)bytes;
+    return ((const uintptr_t *)sp)[0];
+}
+#endif
 
 hak_label hak_sites_learn(hak_sites *head, uintptr_t sp)
 {
     sites *s = (sites *)head;
     hkc_site_word *cache = (hkc_site_word *)s->head.cache;
     for (int depth = 0; depth < DEPTH; depth++) {
-        const uintptr_t pc = ((const uintptr_t *)sp)[-1];
+        const uintptr_t pc = return_at(sp);
         const uint64_t word = hkc_site_fetch(cache, HAK_SITES_SLOTS, pc);
         bool again = false;
         const unsigned info = word ? word & HKC_SITE_INFO : resolve(s, pc, &again);
         if (!word && !again) hkc_site_put(cache, HAK_SITES_SLOTS, pc, info);
         if (!(info & HKC_SITE_CLIMB)) return (hak_label)info;
-        sp += (info - HKC_SITE_CLIMB) * sizeof(uintptr_t);
+        sp = place_up(sp, (info - HKC_SITE_CLIMB) * sizeof(uintptr_t));
     }
     return 0;
 }

@@ -9,7 +9,9 @@
 #include <lualib.h>
 
 #include <errno.h>
+#ifndef _WIN32
 #include <pthread.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,6 +187,15 @@ static hak_space *space_of(const hkl_options *o)
 
 /* ---- --hak-shared: a forked child must not find locks that other threads of its parent held ------- */
 
+#ifdef _WIN32
+
+static bool forks_safely(hak_ctx *ctx)
+{
+    return ctx;
+}
+
+#else
+
 static hak_ctx *shared;
 
 static void fork_prepare(void)
@@ -207,6 +218,8 @@ static bool forks_safely(hak_ctx *ctx)
     shared = ctx;
     return pthread_atfork(fork_prepare, fork_parent, fork_child) == 0;
 }
+
+#endif
 
 int main(int argc, char **argv)
 {

@@ -1,6 +1,8 @@
 /* The command line: that of the interpreter, and --hak- options, which the program does not get to see. */
 #include "launcher.h"
 
+#include "common/format.h"
+
 #include "common/live.h"
 #include "common/policy.h"
 #include "common/size.h"
@@ -90,7 +92,7 @@ void hkl_print_usage(const hkl_options *o)
           stderr);
 }
 
-static bool fail(char *message, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static bool fail(char *message, size_t size, const char *format, ...) HKC_FORMAT(3, 4);
 
 static bool fail(char *message, size_t size, const char *format, ...)
 {
@@ -127,7 +129,9 @@ static bool parse_profile(hkl_options *o, const char *value, char *message, size
             return fail(message, size, "--hak-profile: the rate '%.80s' is not from 1K to 1T", rate);
     }
     free(o->profile_file);
-    o->profile_file = strndup(value, comma ? (size_t)(comma - value) : strlen(value));
+    const size_t length = comma ? (size_t)(comma - value) : strlen(value);
+    o->profile_file = calloc(length + 1, 1);
+    if (o->profile_file) memcpy(o->profile_file, value, length);
     if (!o->profile_file) return fail(message, size, "out of memory");
     if (o->profile_file[0] == '\0') return fail(message, size, "--hak-profile: the name of a file expected");
     return true;

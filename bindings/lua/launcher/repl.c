@@ -20,14 +20,33 @@ static void print_prompt(lua_State *L, bool first)
     lua_pop(L, prompt && LUA_VERSION_NUM >= 504 ? 2 : 1);
 }
 
+/* Reads a line of any length with its end, as getline does, which Windows does not have. NULL = end of the
+ * input, or no memory. */
+static char *get_line(void)
+{
+    static char *line;
+    static size_t room;
+    for (size_t n = 0;; n += strlen(line + n)) {
+        if (room - n < 2) {
+            const size_t larger = room ? 2 * room : 256;
+            char *moved = realloc(line, larger);
+            if (!moved) return NULL;
+            line = moved;
+            room = larger;
+        }
+        line[n] = '\0';
+        if (!fgets(line + n, (int)(room - n < 65536 ? room - n : 65536), stdin)) return n > 0 ? line : NULL;
+        if (strchr(line + n, '\n')) return line;
+    }
+}
+
 /* Pushes a line of any length, without its end; in the first one `=` is `return`, until 5.4. false = end of
  * the input. */
 static bool read_line(lua_State *L, bool first)
 {
-    static char *line;
-    static size_t room;
     print_prompt(L, first);
-    if (getline(&line, &room, stdin) < 0) return false;
+    char *line = get_line();
+    if (!line) return false;
     size_t n = strlen(line);
     if (n > 0 && line[n - 1] == '\n') line[--n] = '\0';
     if (LUA_VERSION_NUM <= 504 && first && line[0] == '=') lua_pushfstring(L, "return %s", line + 1);

@@ -48,9 +48,13 @@ static void on_interrupt(int signal_number)
 /* 5.4 lets a signal end a system call, such as a read from the terminal. */
 static void on_signal(void (*handler)(int))
 {
+#ifdef _WIN32
+    signal(SIGINT, handler);
+#else
     struct sigaction action = {.sa_handler = handler, .sa_flags = LUA_VERSION_NUM >= 504 ? 0 : SA_RESTART};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
+#endif
 }
 
 /* LuaJIT has a traceback for text of __tostring as well, numbers too, and leaves its other results alone; 5.1

@@ -5,7 +5,9 @@
 
 #include <lauxlib.h>
 
+#ifndef _WIN32
 #include <dlfcn.h>
+#endif
 #include <stdio.h>
 #include <string.h>
 
@@ -51,7 +53,11 @@ static char loaded[128] = LUA_COPYRIGHT; /* "Lua 5.4.4  Copyright ..." */
  * archive does not export that name, and has the text of its headers. */
 void hkl_version_learn(lua_State *L)
 {
+#ifdef _WIN32 /* the launcher is linked with an archive */
+    const char *ident = NULL;
+#else
     const char *ident = dlsym(RTLD_DEFAULT, "lua_ident");
+#endif
     const char *begin = ident ? strstr(ident, number) : NULL;
     const char *end = begin ? strstr(begin, " $") : NULL;
     (void)L;

@@ -2,6 +2,7 @@
 #include "calibrate.h"
 
 #include "cfi.h"
+#include "common/pages.h"
 #include "label_site.h"
 #include "state.h"
 
@@ -12,7 +13,6 @@
 
 #include <pthread.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum {
     REGION_BYTES = 16 << 20, /* reserved; less than 1 MB is touched */
@@ -143,8 +143,7 @@ static void *scratch_alloc(void *ud, void *ptr, size_t osize, size_t nsize)
     }
     header *h = take(rec, round_up(nsize));
     if (!h) return NULL;
-    watch(rec, h, nsize, !ptr && hkl_kind_of_tag(osize) != HKL_KIND_OTHER,
-          hkc_cfi_caller(HKC_CFI_CALLER_SP()));
+    watch(rec, h, nsize, !ptr && hkl_kind_of_tag(osize) != HKL_KIND_OTHER, HKC_CFI_CALLER());
     if (from) {
         from->next = h->index;
         from->freed = h->index == 0;
@@ -307,13 +306,13 @@ static void calibrate(void)
 {
     calibrated = hkl_lesson_take(HKL_LESSON_LABELS, hkl_site_lesson);
     if (calibrated) return;
-    void *region = mmap(NULL, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (region != MAP_FAILED) {
+    void *region = hkc_pages(REGION_BYTES);
+    if (region) {
         recorder *rec = region;
         rec->next = (char *)(rec + 1);
         rec->end = (char *)region + REGION_BYTES;
         calibrated = learn(rec);
-        munmap(region, REGION_BYTES);
+        hkc_pages_give(region, REGION_BYTES);
     }
     if (calibrated) hkl_lesson_keep(HKL_LESSON_LABELS, hkl_site_lesson);
 }

@@ -25,8 +25,13 @@ enum {
 
 /* ---- Whether a finalizer runs --------------------------------------------------------------------- */
 
-/* Of LuaJIT; the others have none. */
+/* Whether the runtime is LuaJIT: one library serves it and 5.1. */
+#if LUA_VERSION_NUM == 501
 int luaJIT_setmode(lua_State *L, int index, int mode) __attribute__((weak));
+#define IS_LUAJIT (luaJIT_setmode != NULL)
+#else
+#define IS_LUAJIT false
+#endif
 
 /* lua_State.allowhook of PUC Lua: the byte that is 0 in finalizers and hooks, and else 1; 0 = not known. */
 static size_t allows_at;
@@ -36,7 +41,7 @@ static void learn_allows(const lua_State *main, const uint8_t *none, const uint8
 {
     const uint8_t *now = (const uint8_t *)main;
     size_t found = 0, count = 0;
-    for (size_t i = 1; i < HEAD && !luaJIT_setmode; i++) {
+    for (size_t i = 1; i < HEAD && !IS_LUAJIT; i++) {
         if (none[i] != 1 || function[i] != 1 || now[i] != 0) continue;
         found = i;
         count++;
@@ -54,7 +59,7 @@ bool hkl_finalizes(const hkl_state *st)
  * From 5.4 on it also runs methods __close. */
 static bool may_be_closing(const hkl_state *st)
 {
-    const bool knows = luaJIT_setmode ? hkl_trace_layout_now.hooks_at != 0 : allows_at != 0;
+    const bool knows = IS_LUAJIT ? hkl_trace_layout_now.hooks_at != 0 : allows_at != 0;
     return LUA_VERSION_NUM >= 504 || !knows || hkl_finalizes(st);
 }
 
@@ -88,10 +93,11 @@ static bool climb(hkc_cfi_registers *at)
     enum { PAGE_SHIFT = 12 };
     hkc_cfi_saves saves;
     if (!hkc_cfi_saves_at(at->pc, &saves)) return false;
-    const uintptr_t cfa = (saves.cfa_from_fp ? at->saved[HKC_CFI_RBP] : at->sp) + saves.cfa_offset;
+    const uintptr_t cfa = (saves.cfa_from_fp ? at->saved[HKC_CFI_FP] : at->sp) + saves.cfa_offset;
     if (cfa <= at->sp || cfa % sizeof(uintptr_t) != 0) return false;
     for (int r = 0; r < HKC_CFI_SAVED; r++)
         if (saves.below[r] > cfa - at->sp) return false;
+    if (hkc_cfi_ra_below(&saves) > cfa - at->sp) return false;
     const uintptr_t last = cfa - sizeof(uintptr_t);
     if (last >> PAGE_SHIFT != at->sp >> PAGE_SHIFT && !hkc_readable((const void *)last, sizeof(uintptr_t)))
         return false;
@@ -267,7 +273,7 @@ static void lesson_words(hkl_lesson *kept)
 static bool is_learnt(void)
 {
 #ifdef HKC_CFI_WALK
-    return lesson_count == (LUA_VERSION_NUM >= 504 ? LESSONS : 1) && (luaJIT_setmode || allows_at != 0);
+    return lesson_count == (LUA_VERSION_NUM >= 504 ? LESSONS : 1) && (IS_LUAJIT || allows_at != 0);
 #else
     return false;
 #endif

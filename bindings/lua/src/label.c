@@ -64,30 +64,31 @@ typedef struct origin {
 #ifdef HKC_CFI_WALK
 
 /* Up from lua_Alloc to the first function that is no helper: one frame or two on average. */
-static inline origin find(const hkl_labels *labels, uintptr_t sp)
+static inline origin find(const hkl_labels *labels, hkc_cfi_place place)
 {
     for (;;) {
-        uintptr_t pc = ((const uintptr_t *)sp)[-1];
+        uintptr_t pc = hkc_cfi_return_at(place);
         uint64_t info = hkc_site_home(hkl_site_cache, HKL_SITE_SLOTS, pc);
         if (info < HKC_SITE_CLIMB) return (origin){labels->of_kind[info], pc};
         if (__builtin_expect(info > HKC_SITE_INFO, 0)) return (origin){0, 0};
-        sp += (info - HKC_SITE_CLIMB) * sizeof(uintptr_t);
+        place = hkc_cfi_place_up(place, (info - HKC_SITE_CLIMB) * sizeof(uintptr_t));
     }
 }
 
-static origin find_slow(const hkl_labels *labels, uintptr_t caller_sp)
+static origin find_slow(const hkl_labels *labels, hkc_cfi_place caller)
 {
-    uintptr_t sp = caller_sp;
+    hkc_cfi_place place = caller;
     for (;;) {
-        uintptr_t pc = ((const uintptr_t *)sp)[-1];
-        unsigned info = hkl_site_resolve(pc, caller_sp);
+        uintptr_t pc = hkc_cfi_return_at(place);
+        unsigned info = hkl_site_resolve(pc, caller);
         if ((info & HKC_SITE_CLIMB) == 0) return (origin){labels->of_kind[info], pc};
-        sp += (info & 0x7fff) * sizeof(uintptr_t);
+        place = hkc_cfi_place_up(place, (info & 0x7fff) * sizeof(uintptr_t));
     }
 }
 
 #else
 
+typedef uintptr_t hkc_cfi_place;
 #define HKC_CFI_SP_ABOVE() ((uintptr_t)HAK_CALLSITE())
 
 static inline origin find(const hkl_labels *labels, uintptr_t site)
@@ -166,24 +167,24 @@ static inline void *allocate(hkl_state *st, void *ptr, size_t osize, size_t nsiz
     return hak_alloc_cs(st->ctx, nsize, from.label, from.site);
 }
 
-APART void *allocate_uncached(hkl_state *st, void *ptr, size_t osize, size_t nsize, uintptr_t caller_sp)
+APART void *allocate_uncached(hkl_state *st, void *ptr, size_t osize, size_t nsize, hkc_cfi_place caller)
 {
-    return allocate(st, ptr, osize, nsize, find_slow(st->labels, caller_sp), LIMITED);
+    return allocate(st, ptr, osize, nsize, find_slow(st->labels, caller), LIMITED);
 }
 
-APART void *share_uncached(hkl_state *st, void *ptr, size_t osize, size_t nsize, uintptr_t caller_sp)
+APART void *share_uncached(hkl_state *st, void *ptr, size_t osize, size_t nsize, hkc_cfi_place caller)
 {
-    return allocate(st, ptr, osize, nsize, find_slow(st->labels, caller_sp), SHARED);
+    return allocate(st, ptr, osize, nsize, find_slow(st->labels, caller), SHARED);
 }
 
-APART void *profile_uncached(hkl_state *st, void *ptr, size_t osize, size_t nsize, uintptr_t caller_sp)
+APART void *profile_uncached(hkl_state *st, void *ptr, size_t osize, size_t nsize, hkc_cfi_place caller)
 {
-    return allocate(st, ptr, osize, nsize, find_slow(st->labels, caller_sp), PROFILED);
+    return allocate(st, ptr, osize, nsize, find_slow(st->labels, caller), PROFILED);
 }
 
-APART void *count_uncached(hkl_state *st, void *ptr, size_t osize, size_t nsize, uintptr_t caller_sp)
+APART void *count_uncached(hkl_state *st, void *ptr, size_t osize, size_t nsize, hkc_cfi_place caller)
 {
-    return allocate(st, ptr, osize, nsize, find_slow(st->labels, caller_sp), LINES);
+    return allocate(st, ptr, osize, nsize, find_slow(st->labels, caller), LINES);
 }
 
 __attribute__((always_inline)) static inline void *labelled(void *ud, void *ptr, size_t osize, size_t nsize,

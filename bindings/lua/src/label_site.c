@@ -133,10 +133,14 @@ static unsigned kind_of_sites(const function *f)
 }
 
 /* A helper's call that calibration did not see. */
-static unsigned climb_unseen(uintptr_t pc, uintptr_t caller_sp)
+static unsigned climb_unseen(uintptr_t pc, hkc_cfi_place caller)
 {
+#ifndef __x86_64__ /* the way up is in the frame itself */
+    (void)pc, (void)caller;
+    return climb(sizeof(uintptr_t));
+#else
     size_t bytes = 0;
-    hkc_cfi_frame frame = hkc_cfi_frame_at(caller_sp);
+    hkc_cfi_frame frame = hkc_cfi_frame_at(caller);
     hkc_cfi_rule rule;
     for (int i = 0; i < HKL_SITE_FRAMES && bytes == 0 && hkc_cfi_rule_at(frame.pc, &rule); i++) {
         hkc_cfi_frame up = hkc_cfi_up(frame, &rule);
@@ -144,23 +148,24 @@ static unsigned climb_unseen(uintptr_t pc, uintptr_t caller_sp)
         frame = up;
     }
     return climb(bytes);
+#endif
 }
 
-static unsigned information(uintptr_t pc, uintptr_t caller_sp)
+static unsigned information(uintptr_t pc, hkc_cfi_place caller)
 {
     const site *s = find_site(pc);
     if (s) return is_single(s->kinds) ? (unsigned)__builtin_ctz(s->kinds) : climb(s->at.bytes);
     if (traces && !hkc_cfi_in_image(pc)) return HKL_KIND_CDATA;
     uintptr_t start = hkc_cfi_function(pc);
     const function *f = function_slot(start);
-    return start != 0 && f->helper ? climb_unseen(pc, caller_sp) : kind_of_sites(f);
+    return start != 0 && f->helper ? climb_unseen(pc, caller) : kind_of_sites(f);
 }
 
-unsigned hkl_site_resolve(uintptr_t pc, uintptr_t caller_sp)
+unsigned hkl_site_resolve(uintptr_t pc, hkc_cfi_place caller)
 {
     uint64_t word = hkc_site_find(hkl_site_cache, HKL_SITE_SLOTS, pc);
     if (word != 0) return (unsigned)(word & HKC_SITE_INFO);
-    unsigned info = information(pc, caller_sp);
+    unsigned info = information(pc, caller);
     hkc_site_put(hkl_site_cache, HKL_SITE_SLOTS, pc, info);
     return info;
 }

@@ -15,9 +15,9 @@
 enum { HKL_SITE_SLOTS = 1024 };
 extern hkc_site_word hkl_site_cache[HKL_SITE_SLOTS + HKC_SITE_PROBES];
 
-/* The information for pc, a return address somewhere above the one at caller_sp (HKC_CFI_SP_ABOVE of
+/* The information for pc, a return address somewhere above the one of caller (HKC_CFI_SP_ABOVE of
  * lua_Alloc); fills the cache. Slow. */
-unsigned hkl_site_resolve(uintptr_t pc, uintptr_t caller_sp);
+unsigned hkl_site_resolve(uintptr_t pc, hkc_cfi_place caller);
 
 enum { HKL_SITE_FRAMES = 6 };
 

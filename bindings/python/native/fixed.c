@@ -2,7 +2,7 @@
 
 #include "cfi.h"
 
-#ifdef HKC_CFI_WALK
+#if defined(HKC_CFI_WALK) && defined(__x86_64__)
 
 #include <stddef.h>
 

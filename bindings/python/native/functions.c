@@ -4,7 +4,7 @@
 #include "base/map.h"
 #include "cfi.h"
 
-#ifdef HKC_CFI_WALK
+#if defined(HKC_CFI_WALK) && defined(__x86_64__)
 
 #include <sys/mman.h>
 

@@ -5,7 +5,7 @@
 #include "cfi.h"
 #include "native/learn_calls.h"
 
-#ifdef HKC_CFI_WALK
+#if defined(HKC_CFI_WALK) && defined(__x86_64__)
 
 #include <link.h>
 #include <stdbool.h>

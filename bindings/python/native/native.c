@@ -19,7 +19,8 @@ enum { STEM_MAX = 40 };
  * theirs where their frames cannot be passed. */
 bool hkp_native_for_others(const hkc_image *image)
 {
-    static const char *const names[] = {"libc", "libstdc++", "ld-linux-x86-64", "libhakmem_pymalloc"};
+    static const char *const names[] = {"libc", "libstdc++", "ld-linux-x86-64", "ld-linux-aarch64",
+                                        "libhakmem_pymalloc"};
     char name[STEM_MAX];
     hkc_image_stem(image, name, sizeof name);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -35,7 +36,7 @@ hkc_image hkp_native_core(void)
     return image;
 }
 
-#ifdef HKC_CFI_WALK
+#if defined(HKC_CFI_WALK) && defined(__x86_64__)
 
 hkc_site_word hkp_sites[HKP_SITE_SLOTS + HKC_SITE_PROBES];
 hkc_site_word *hkp_sites_at_hand = hkp_sites;

@@ -29,7 +29,7 @@ void hkp_native_scoped(void);
 /* While Python is awaited, most places are new: pages of tables are kept. */
 void hkp_native_await(bool awaited);
 
-#ifdef HKC_CFI_WALK
+#if defined(HKC_CFI_WALK) && defined(__x86_64__)
 
 /* What is in the cache are labels of the context. */
 enum { HKP_SITE_SLOTS = 4096 };
@@ -59,6 +59,7 @@ HKP_INLINE int hkp_native_label(uintptr_t sp)
 
 #else
 
+#undef HKC_CFI_SP_ABOVE
 #define HKC_CFI_SP_ABOVE() 0
 
 HKP_INLINE int hkp_native_label(uintptr_t sp)

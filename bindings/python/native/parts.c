@@ -6,7 +6,7 @@
 #include "native/functions.h"
 #include "native/learn.h"
 
-#ifdef HKC_CFI_WALK
+#if defined(HKC_CFI_WALK) && defined(__x86_64__)
 
 #include <dlfcn.h>
 #include <string.h>

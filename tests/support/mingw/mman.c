@@ -4,7 +4,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #define WIN32_LEAN_AND_MEAN
+#define PSAPI_VERSION 2
 #include <windows.h>
+/* needs windows.h */
+#include <psapi.h>
 
 enum { PAGE = 4096, MOST = 1 << 14 };
 
@@ -91,4 +94,12 @@ int mincore(void *p, size_t n, unsigned char *resident)
         resident[i] = region.State == MEM_COMMIT;
     }
     return 0;
+}
+
+/* Resident bytes of this process. */
+size_t test_resident(void);
+size_t test_resident(void)
+{
+    PROCESS_MEMORY_COUNTERS now = {.cb = sizeof now};
+    return GetProcessMemoryInfo(GetCurrentProcess(), &now, sizeof now) ? now.WorkingSetSize : 0;
 }

@@ -84,7 +84,7 @@ HAK_API void hak_frames_delete(hak_frames *frames);
 
 /* Gives the stack of machine code, for hak_profile_options.frames: from the site of the allocation outwards,
  * or from the functions of hakmem if the allocation has no site. `user` is not used. On platforms other than
- * x86-64 Linux the stack is the site alone. Cost: a look-up for each frame; about 1 us for a frame that is
+ * Linux on x86-64 and aarch64 the stack is the site alone. Cost: a look-up for each frame; about 1 us for a frame that is
  * met first. [any thread] */
 HAK_API size_t hak_native_frames(void *user, hak_ctx *ctx, hak_site site, uintptr_t *frames, size_t room);
 

@@ -17,11 +17,12 @@
  * STABILITY  Experimental, as hakmem/report.h says. A program and the library must be of the same minor
  *            version, because the beginning of hak_sites, below, is compiled into the program.
  *
- * WHERE      x86-64 Linux, GCC and clang. The machine must have its symbols (not stripped; a library with
- *            dynamic symbols alone names only its public functions) and its unwind tables. It must be compiled
- *            with optimisation: the search stops at a function that finds its frame by a frame pointer (-O0,
- *            alloca). On other platforms hak_sites_new returns NULL, and hak_sites_label(NULL, sp) is 0: all
- *            blocks are unlabelled.
+ * WHERE      Linux on x86-64 and aarch64, GCC and clang. The machine must have its symbols (not stripped; a
+ *            library with dynamic symbols alone names only its public functions) and its unwind tables. It
+ *            must be compiled with optimisation on x86-64: the search stops at a function that finds its frame
+ *            by a frame pointer (-O0, alloca). On aarch64 it must keep frame records, which is the default
+ *            (no -fomit-frame-pointer). On other platforms hak_sites_new returns NULL, and
+ *            hak_sites_label(NULL, sp) is 0: all blocks are unlabelled.
  *
  * COST       Once: a pass over the table of symbols, some million instructions, 20 KiB, and 24 bytes for each
  *            function that gives a label (with hak_sites_options.ctx all functions, and their names). Each
@@ -83,10 +84,12 @@ HAK_API const char *const *hak_sites_labels(const hak_sites *sites, size_t *coun
 /* Finds the label where the cache does not know the way; hak_sites_label calls this. */
 HAK_API hak_label hak_sites_learn(hak_sites *sites, uintptr_t sp);
 
-#if defined(__x86_64__) && defined(__linux__)
 /* Gives the place on the stack of the calling function. Use it in the function that the machine calls for
  * memory; that function must not be inlined. */
+#if defined(__x86_64__) && defined(__linux__)
 #define HAK_SITES_SP() ((uintptr_t)__builtin_dwarf_cfa())
+#elif defined(__aarch64__) && defined(__linux__)
+#define HAK_SITES_SP() ((uintptr_t)__builtin_frame_address(0))
 #else
 #define HAK_SITES_SP() ((uintptr_t)0)
 #endif
@@ -106,6 +109,14 @@ static inline hak_label hak_sites_label(hak_sites *sites, uintptr_t sp)
         if (info < HAK_SITES_CLIMB) return (hak_label)info;
         if (info > 0xffff) break;
         at += (uintptr_t)(info - HAK_SITES_CLIMB) * sizeof(uintptr_t);
+    }
+#elif defined(__aarch64__) && defined(__linux__)
+    for (uintptr_t at = sp;; at = ((const uintptr_t *)at)[0]) { /* from record to record */
+        const uint64_t pc = ((const uint64_t *)at)[1] & (((uint64_t)1 << 48) - 1);
+        const uint64_t info =
+            __atomic_load_n(&sites->cache[pc & (HAK_SITES_SLOTS - 1)], __ATOMIC_RELAXED) ^ pc << 16;
+        if (info < HAK_SITES_CLIMB) return (hak_label)info;
+        if (info > 0xffff) break;
     }
 #endif
     return hak_sites_learn(sites, sp);

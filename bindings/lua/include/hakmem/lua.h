@@ -118,8 +118,8 @@ HAK_API hak_ctx *hak_lua_context(lua_State *L);
  * lua_close is refused memory for finalizers, it raises `hard` once: to twice its value (or twice what
  * is committed, if that is more) plus 16 MiB. On 5.2 and 5.3 the main thread's stack may pass that by 16 MiB.
  * Quotas and limits by hak_limit stay. lua_close does not raise the limit in shared contexts, nor on
- * platforms other than x86-64 Linux; docs/guide/lua.md names the other cases. hak_lua_close has no limit at
- * all. -1 also when soft > hard > 0, when soft is not 0 and the context is shared or its first state was
+ * platforms other than Linux on x86-64 and aarch64; docs/guide/lua.md names the other cases. hak_lua_close
+ * has no limit at all. -1 also when soft > hard > 0, when soft is not 0 and the context is shared or its first state was
  * closed, or when there is no memory for the bookkeeping; the limits are then as before. */
 HAK_API int hak_lua_limit(lua_State *L, size_t soft, size_t hard);
 
@@ -163,7 +163,7 @@ typedef struct hak_lua_profile_options {
 
 /* Begins a profile and forgets an earlier one; options NULL = defaults. Takes at most 512 KiB from malloc for
  * the names of frames, until the state ends (lua_close, hak_lua_drop). Where the platform gives no registers
- * (all but x86-64 Linux) a stack is only the call site in the runtime. What LuaJIT's machine code allocates has
+ * (all but Linux on x86-64 and aarch64) a stack is only the call site in the runtime. What LuaJIT's machine code allocates has
  * its line from the snapshots of the trace, and the functions that are inlined there are frames. -1 also for
  * options out of range, a profile that runs already, no memory, a context that is shared or has other states
  * (see above), and HAK_LUA_PROFILE_LINES where the platform gives no registers or the runtime is unknown. */
@@ -202,8 +202,8 @@ HAK_API int hak_lua_report_json(lua_State *L, FILE *out);
  * own thread writes the report, the next time that it asks for memory or frees some. A state that does
  * neither for 2 seconds does not answer (a state in a shared context always does), nor does a state whose
  * allocator the host has wrapped, nor a forked child. Works for one state in a process, once. Returns 0, or
- * -1, and error says why, in a line. Cost: none until somebody looks. On platforms other than x86-64 Linux,
- * stop this before a host wraps the allocator (lua_setallocf). */
+ * -1, and error says why, in a line. Cost: none until somebody looks. Always -1 on Windows. On platforms other
+ * than Linux on x86-64 and aarch64, stop this before a host wraps the allocator (lua_setallocf). */
 HAK_API int hak_lua_live_start(lua_State *L, const char *place, char *error, size_t error_size);
 /* Ends that. Call this before the state is closed, on its thread, whatever allocator it has. No effect if the
  * state was not shown. In a forked child, the parent's state is still shown. */

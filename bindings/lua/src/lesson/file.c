@@ -1,6 +1,24 @@
 #define _GNU_SOURCE
 #include "lesson/file.h"
 
+#ifdef _WIN32
+
+/* Runtimes have no build id there, so that no lesson is kept. */
+size_t hkl_lesson_read(const char *folder, hkl_lesson_name name, const hkl_lesson_ids *ids,
+                       uint32_t words[HKL_LESSON_WORDS])
+{
+    (void)folder, (void)name, (void)ids, (void)words;
+    return 0;
+}
+
+void hkl_lesson_write(const char *folder, hkl_lesson_name name, const hkl_lesson_ids *ids,
+                      const uint32_t *words, size_t count)
+{
+    (void)folder, (void)name, (void)ids, (void)words, (void)count;
+}
+
+#else
+
 #include "common/file.h"
 
 #include <lua.h>
@@ -141,3 +159,5 @@ void hkl_lesson_write(const char *folder, hkl_lesson_name name, const hkl_lesson
     }
     errno = before;
 }
+
+#endif

@@ -2,16 +2,11 @@
 
 #ifdef HKC_CFI_WALK
 
+#include "common/pages.h"
+
 #include <string.h>
-#include <sys/mman.h>
 
 enum { FIRST_PAGES = 64, PAGE_BYTES = HKL_LINES_PAGE * sizeof(uint16_t) };
-
-static void *pages(size_t bytes)
-{
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return p == MAP_FAILED ? NULL : p;
-}
 
 static size_t directory_bytes(size_t room)
 {
@@ -20,11 +15,11 @@ static size_t directory_bytes(size_t room)
 
 hkl_lines *hkl_lines_new(hak_ctx *ctx)
 {
-    hkl_lines *l = pages(sizeof *l);
+    hkl_lines *l = hkc_pages(sizeof *l);
     if (!l) return NULL;
-    l->pages = pages(directory_bytes(FIRST_PAGES));
+    l->pages = hkc_pages(directory_bytes(FIRST_PAGES));
     if (!l->pages) {
-        munmap(l, sizeof *l);
+        hkc_pages_give(l, sizeof *l);
         return NULL;
     }
     l->page_room = FIRST_PAGES;
@@ -43,7 +38,7 @@ void hkl_lines_stop(hkl_lines *l)
 void hkl_lines_forget(hkl_lines *l)
 {
     for (size_t i = 0; i < l->page_room; i++)
-        if (l->pages[i].key != 0) munmap(l->pages[i].at, PAGE_BYTES);
+        if (l->pages[i].key != 0) hkc_pages_give(l->pages[i].at, PAGE_BYTES);
     memset(l->pages, 0, directory_bytes(l->page_room));
     l->page_count = 0;
     memset(l->met, 0, sizeof l->met);
@@ -53,8 +48,8 @@ void hkl_lines_delete(hkl_lines *l)
 {
     if (!l) return;
     hkl_lines_forget(l);
-    munmap(l->pages, directory_bytes(l->page_room));
-    munmap(l, sizeof *l);
+    hkc_pages_give(l->pages, directory_bytes(l->page_room));
+    hkc_pages_give(l, sizeof *l);
 }
 
 unsigned hkl_lines_number(hkl_lines *l, const uintptr_t *frames, size_t depth, hak_label label)
@@ -78,11 +73,11 @@ static hkl_lines_page *slot_of(hkl_lines_page *pages, size_t room, uintptr_t key
 static bool widen(hkl_lines *l)
 {
     const size_t room = l->page_room * 4;
-    hkl_lines_page *wider = pages(directory_bytes(room));
+    hkl_lines_page *wider = hkc_pages(directory_bytes(room));
     if (!wider) return false;
     for (size_t i = 0; i < l->page_room; i++)
         if (l->pages[i].key != 0) *slot_of(wider, room, l->pages[i].key) = l->pages[i];
-    munmap(l->pages, directory_bytes(l->page_room));
+    hkc_pages_give(l->pages, directory_bytes(l->page_room));
     l->pages = wider;
     l->page_room = room;
     return true;
@@ -97,7 +92,7 @@ uint16_t *hkl_lines_look(hkl_lines *l, uintptr_t key, uintptr_t grain, bool make
         if (!widen(l)) return &l->none;
         page = slot_of(l->pages, l->page_room, key);
     }
-    page->at = pages(PAGE_BYTES);
+    page->at = hkc_pages(PAGE_BYTES);
     if (!page->at) return &l->none;
     page->key = key;
     l->page_count++;

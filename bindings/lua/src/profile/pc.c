@@ -11,7 +11,7 @@ enum { CLIMB_MOST = HKL_PC_CLIMB_MOST, MAX_PLACES = 256, INSTRUCTION = 4, SEEN_L
 /* A return address between the interpreter and lua_Alloc. */
 typedef struct place {
     uintptr_t pc, function;
-    uint8_t registers; /* a bit for each that had the instruction every time */
+    hkc_cfi_mask registers; /* of those that had the instruction every time */
     uint8_t seen;
 #if LUA_VERSION_NUM >= 505
     uint64_t words; /* of the frame: the same */
@@ -70,7 +70,7 @@ static bool is_in(const running *r, uintptr_t pc)
     return pc > r->code && pc <= r->end && (pc - r->code) % INSTRUCTION == 0;
 }
 
-static place *see_place(uintptr_t pc, uint8_t registers)
+static place *see_place(uintptr_t pc, hkc_cfi_mask registers)
 {
     int i = 0;
     while (i < place_count && places[i].pc != pc)
@@ -102,9 +102,8 @@ static void see_words(place *p, const running *r, const hkc_cfi_registers *at,
         return;
     }
     const uintptr_t *frame = (const uintptr_t *)at->sp;
-    const uintptr_t cfa =
-        (step->saves.cfa_from_fp ? at->saved[HKC_CFI_RBP] : at->sp) + step->saves.cfa_offset;
-    const size_t size = (cfa - at->sp) / sizeof *frame - 1; /* the last one is the return address */
+    const uintptr_t cfa = (step->saves.cfa_from_fp ? at->saved[HKC_CFI_FP] : at->sp) + step->saves.cfa_offset;
+    const size_t size = (cfa - at->sp) / sizeof *frame - 1; /* on x86-64 the last one is the return address */
     uint64_t words = 0;
     for (size_t i = 0; r->stored && i < size && i < HKL_PC_FRAME_WORDS; i++)
         if (has_instruction(frame[i], *r->stored)) words |= UINT64_C(1) << i;
@@ -145,9 +144,9 @@ void hkl_pc_see(hkl_walk *rules, lua_State *L, const hkc_cfi_registers *at)
     if (wrong) return;
     hkc_cfi_registers up = *at;
     for (int i = 0; i < CLIMB_MOST; i++) {
-        uint8_t registers = 0;
+        hkc_cfi_mask registers = 0;
         for (int n = 0; n < HKC_CFI_SAVED && r.stored; n++)
-            if (has_instruction(up.saved[n], *r.stored)) registers = (uint8_t)(registers | 1 << n);
+            if (has_instruction(up.saved[n], *r.stored)) registers = (hkc_cfi_mask)(registers | 1 << n);
         place *p = see_place(up.pc, registers);
         const struct hkl_walk_step *step = hkl_thread_rule(rules, up.pc);
         if (p) see_words(p, &r, &up, step);
@@ -186,7 +185,7 @@ static void place_words(hkl_lesson *lesson, place *p)
 {
     p->pc = hkl_lesson_address(lesson, p->pc);
     p->function = hkl_lesson_address(lesson, p->function);
-    p->registers = (uint8_t)hkl_lesson_word(lesson, p->registers);
+    p->registers = (hkc_cfi_mask)hkl_lesson_word(lesson, p->registers);
     p->seen = (uint8_t)hkl_lesson_word(lesson, p->seen);
 #if LUA_VERSION_NUM >= 505
     p->words = hkl_lesson_long(lesson, p->words);

@@ -19,8 +19,10 @@ enum { DEPTH = 32, DEPTH_MOST = 64, TABLE_BYTES = 16 << 20, NAMES_BYTES = 512 <<
 void *hkl_profile_alloc_exact(void *ud, void *ptr, size_t osize, size_t nsize);
 void *hkl_profile_alloc_lines(void *ud, void *ptr, size_t osize, size_t nsize);
 
-_Static_assert(offsetof(hkl_profile, at) == 0 && offsetof(hkc_cfi_registers, pc) == 56, "as written here");
+_Static_assert(offsetof(hkl_profile, at) == 0, "as written here");
 _Static_assert(offsetof(hkl_state, profile) == 16, "as read here");
+#ifdef __x86_64__
+_Static_assert(offsetof(hkc_cfi_registers, pc) == 56, "as written here");
 #define NOTE_REGISTERS(of, to)                                                                               \
     __asm__(".text\n"                                                                                        \
             ".globl " of "\n"                                                                                \
@@ -44,6 +46,29 @@ _Static_assert(offsetof(hkl_state, profile) == 16, "as read here");
             "1:  jmp " to "\n"                                                                               \
             "    .cfi_endproc\n"                                                                             \
             ".size " of ", .-" of "\n")
+#else
+_Static_assert(offsetof(hkc_cfi_registers, pc) == 96, "as written here");
+#define NOTE_REGISTERS(of, to)                                                                               \
+    __asm__(".text\n"                                                                                        \
+            ".globl " of "\n"                                                                                \
+            ".hidden " of "\n"                                                                               \
+            ".hidden " to "\n"                                                                               \
+            ".type " of ", %function\n" of ":\n"                                                             \
+            "    .cfi_startproc\n"                                                                           \
+            "    cbz x3, 1f\n" /* nothing is asked of a free */                                              \
+            "    ldr x9, [x0, 16]\n"                                                                         \
+            "    stp x19, x20, [x9]\n"                                                                       \
+            "    stp x21, x22, [x9, 16]\n"                                                                   \
+            "    stp x23, x24, [x9, 32]\n"                                                                   \
+            "    stp x25, x26, [x9, 48]\n"                                                                   \
+            "    stp x27, x28, [x9, 64]\n"                                                                   \
+            "    mov x10, sp\n"                                                                              \
+            "    stp x29, x10, [x9, 80]\n"                                                                   \
+            "    str x30, [x9, 96]\n"                                                                        \
+            "1:  b " to "\n"                                                                                 \
+            "    .cfi_endproc\n"                                                                             \
+            ".size " of ", .-" of "\n")
+#endif
 NOTE_REGISTERS("hkl_profile_alloc_exact", "hkl_labels_alloc_exact");
 NOTE_REGISTERS("hkl_profile_alloc_lines", "hkl_labels_alloc_lines");
 

@@ -20,7 +20,7 @@ enum { MAX_CALLS = 24, UNWIND_MOST = 24 };
 /* A place from which the runtime calls lua_Alloc to allocate. */
 typedef struct call_site {
     uintptr_t pc, function;
-    uint8_t registers; /* a bit for each that had the running thread every time */
+    hkc_cfi_mask registers; /* of those that had the running thread every time */
 } call_site;
 
 /* Written while learning, which is over before anything else looks. */
@@ -63,9 +63,9 @@ static void observe(scratch *s, const hkc_cfi_registers *at)
 #if LUA_VERSION_NUM >= 505
     else if (!hkl_key_placed(s->learner.running)) s->wrong = true;
 #endif
-    uint8_t seen = 0;
+    hkc_cfi_mask seen = 0;
     for (int r = 0; r < HKC_CFI_SAVED; r++)
-        if (at->saved[r] == (uintptr_t)L) seen = (uint8_t)(seen | 1 << r);
+        if (at->saved[r] == (uintptr_t)L) seen = (hkc_cfi_mask)(seen | 1 << r);
     int i = 0;
     while (i < call_count && calls[i].pc != at->pc)
         i++;
@@ -179,7 +179,7 @@ static void lesson_words(hkl_lesson *lesson)
     for (int i = 0; i < call_count; i++) {
         calls[i].pc = hkl_lesson_address(lesson, calls[i].pc);
         calls[i].function = hkl_lesson_address(lesson, calls[i].function);
-        calls[i].registers = (uint8_t)hkl_lesson_word(lesson, calls[i].registers);
+        calls[i].registers = (hkc_cfi_mask)hkl_lesson_word(lesson, calls[i].registers);
     }
     hkl_pc_lesson(lesson);
     hkl_key_lesson(lesson);

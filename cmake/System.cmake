@@ -1,0 +1,18 @@
+# Sources of bindings for the system of the target: where a folder has windows/NAME.c, it is for Windows in place of
+# NAME.c; and what Windows has no counterpart of is left out.
+function(hakmem_sources_of_system list)
+    if(NOT WIN32)
+        return()
+    endif()
+    set(taken "")
+    foreach(source IN LISTS ${list})
+        get_filename_component(folder ${source} DIRECTORY)
+        get_filename_component(name ${source} NAME)
+        if(EXISTS ${folder}/windows/${name})
+            list(APPEND taken ${folder}/windows/${name})
+        elseif(NOT name MATCHES "^(cfi|helper|walk)[.]c$" OR NOT folder MATCHES "bindings/(common|callsite)$")
+            list(APPEND taken ${source})
+        endif()
+    endforeach()
+    set(${list} "${taken}" PARENT_SCOPE)
+endfunction()
