@@ -11,8 +11,10 @@
 #include "heap.h"
 #include "report.h"
 #include "settings.h"
+#include "stream.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -129,6 +131,18 @@ static bool name_file(char out[HKC_FILE_NAME], unsigned number)
     return n < size;
 }
 
+static hks_stream stream = {.fd = -1}; /* that the name means, such as /dev/stdout */
+
+/* Programs close their standard output before the last profile comes, or write what is left in a buffer after it. */
+static int open_file(hkc_file *file, const char *target)
+{
+    const int beside = hks_stream_now(&stream);
+    if (beside < 0) return hkc_file_open(file, target, 0666);
+    file->part[0] = '\0';
+    file->fd = fcntl(beside, F_DUPFD_CLOEXEC, 0);
+    return file->fd >= 0 ? 0 : errno;
+}
+
 /* Into the file of the settings; with a number, beside it. */
 static void write_file(unsigned number)
 {
@@ -138,7 +152,7 @@ static void write_file(unsigned number)
     hkc_pipe quiet;
     hkc_pipe_begin(&quiet);
     int error = name_file(target, number) ? 0 : ENAMETOOLONG;
-    if (!error) error = hkc_file_open(&file, target, 0666);
+    if (!error) error = number == 0 ? open_file(&file, target) : hkc_file_open(&file, target, 0666);
     if (!error) {
         hkc_json_open_fd(&w, file.fd);
         const int lost = put_json(NULL, &w);
@@ -166,6 +180,7 @@ void hks_profile_try(void)
     started = getpid();
     if (*settings->profile == '\0') return;
     if (!profiled) hks_report_line("profile: no memory for it");
+    hks_stream_keep(&stream, hkc_file_descriptor(settings->profile));
     if (name_file(target, 0)) hks_report_try("profile", target);
     else hks_report_failed("profile", settings->profile, ENAMETOOLONG);
 }
