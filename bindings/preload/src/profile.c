@@ -9,6 +9,7 @@
 #include "common/report.h"
 #include "common/report_json.h"
 #include "heap.h"
+#include "mapped.h"
 #include "report.h"
 #include "settings.h"
 #include "stream.h"
@@ -97,17 +98,25 @@ static hkc_names names;
 static int put_json(void *unused, hkc_json *w)
 {
     hak_ctx *ctx = hks_heap_shared();
-    hkc_parts *parts = hkc_parts_of(0, &ctx, 1);
+    hak_stats stats = {.size = sizeof stats};
+    hkc_parts *parts = hks_report_parts();
+    hak_ctx *maps = hkc_mapped_context();
     const hkc_report_process process = {.runtime = "c", .parts = parts};
     (void)unused;
     pthread_mutex_lock(&writing);
     hkc_report_json_begin(w, &process);
     hkc_parts_close(parts);
-    hkc_report_json_context(w, hks_heap_name, ctx);
+    hak_ctx_stats(ctx, &stats);
+    stats.hard_limit = hks_settings_get()->limit; /* that of the heap is less by what is mapped */
+    hkc_report_json_context_as(w, hks_heap_name, ctx, &stats);
     hak_profile_visit(ctx, add_names, &names);
+    if (maps) hak_profile_visit(maps, add_names, &names);
     hkc_names_resolve(&names);
-    const int error = hkc_profile_json(w, ctx, name_frame, &names);
+    int error = hkc_profile_json(w, ctx, name_frame, &names);
     hkc_json_end(w);
+    const hkc_profile_writer by = {.name = name_frame, .user = &names};
+    const int lost = hkc_mapped_json(w, &by);
+    if (!error) error = lost;
     hkc_report_json_end(w);
     pthread_mutex_unlock(&writing);
     return error;

@@ -4,6 +4,7 @@
 #include "common/pipe.h"
 #include "common/report.h"
 #include "heap.h"
+#include "mapped.h"
 #include "settings.h"
 #include "stream.h"
 
@@ -81,12 +82,27 @@ static __attribute__((format(printf, 2, 3))) void add(text *t, const char *forma
     if (n > 0 && (size_t)n < sizeof line) put(t, line, (size_t)n);
 }
 
+hkc_parts *hks_report_parts(void)
+{
+    hak_ctx *ctx = hks_heap_shared();
+    const bool maps = hkc_mapped_measure(0) > 0;
+    hkc_parts *parts = hkc_parts_begin(0);
+    if (parts) hkc_parts_context(parts, ctx);
+    if (parts && maps) {
+        hkc_parts_context(parts, hkc_mapped_context());
+        hkc_mapped_parts(parts);
+    }
+    hkc_parts_end(parts);
+    return parts;
+}
+
 static void compose(text *t)
 {
     hkc_report report = {.name = hks_heap_name, .note = "", .stats = {.size = sizeof report.stats}};
     hak_ctx *ctx = hks_heap_shared();
     if (!ctx || hak_ctx_stats(ctx, &report.stats) != 0) return;
-    hkc_parts *parts = hkc_parts_of(0, &ctx, 1);
+    hkc_parts *parts = hks_report_parts();
+    report.stats.hard_limit = hks_settings_get()->limit;
     report.parts = parts;
     report.threads = hks_heap_threads();
     report.threads_now = hks_heap_threads_now();
