@@ -226,6 +226,31 @@ static bool maps_itself(const char *file)
     return false;
 }
 
+void hkc_parts_mapped(hkc_parts *p, const char *library, size_t bytes)
+{
+    if (!p || p->mapper_count == HKC_PART_MAPPERS) return;
+    hkc_parts_label *m = &p->mappers[p->mapper_count++];
+    snprintf(m->name, sizeof m->name, "%s", library);
+    m->bytes = bytes;
+}
+
+/* The largest first; what is left of the anonymous mappings. */
+static size_t add_mappers(hkc_parts *p, size_t left)
+{
+    for (size_t named = 0; named < FILES_NAMED; named++) {
+        hkc_parts_label *largest = NULL;
+        for (size_t i = 0; i < p->mapper_count; i++)
+            if (p->mappers[i].bytes > 0 && (!largest || p->mappers[i].bytes > largest->bytes))
+                largest = &p->mappers[i];
+        if (!largest) break;
+        const size_t bytes = least(largest->bytes, left);
+        add(p, bytes, "mapped", "past malloc: a profile names the lines", "mapped by %.30s", largest->name);
+        left -= bytes;
+        largest->bytes = 0;
+    }
+    return left;
+}
+
 /* Nothing tells who made a mapping without a name. Libraries that are loaded and do such things are named. */
 static void add_anonymous(hkc_parts *p)
 {
@@ -238,7 +263,8 @@ static void add_anonymous(hkc_parts *p)
         const int n = (int)least(strcspn(file, ".-"), 16);
         snprintf(hint + used, sizeof hint - used, "%s%.*s", named++ ? ", " : "perhaps of ", n, file);
     }
-    add(p, sum_of(p, HKC_MAPPING_ANONYMOUS, NULL), "mapped", hint, "mapped past malloc");
+    const size_t left = add_mappers(p, sum_of(p, HKC_MAPPING_ANONYMOUS, NULL));
+    add(p, left, "mapped", hint, "mapped past malloc");
 }
 
 static void add_named(hkc_parts *p)

@@ -24,7 +24,8 @@ enum {
     HKC_PART_HINT = 112,
     HKC_PART_LABELS = 64,
     HKC_PART_SPACES = 64,
-    HKC_PART_CLASSES = 128
+    HKC_PART_CLASSES = 128,
+    HKC_PART_MAPPERS = 16
 };
 
 typedef struct hkc_part {
@@ -51,6 +52,8 @@ typedef struct hkc_parts {
     size_t guests; /* in mappings of a host's guests */
     hkc_parts_label labels[HKC_PART_LABELS];
     size_t label_count, labelled;
+    hkc_parts_label mappers[HKC_PART_MAPPERS]; /* libraries that map memory past malloc */
+    size_t mapper_count;
     const void *spaces[HKC_PART_SPACES];
     size_t space_count;
     hak_label_info infos[HAK_LABELS_MAX + 1];
@@ -73,6 +76,8 @@ typedef size_t hkc_parts_within(void *user, uintptr_t start, uintptr_t end);
 void hkc_parts_take(hkc_parts *p, hkc_parts_within *within, void *user, size_t retained);
 /* The same for memory of guests, which is no context's. */
 void hkc_parts_take_guests(hkc_parts *p, hkc_parts_within *within, void *user);
+/* What a library maps for itself, past malloc, and touched. */
+void hkc_parts_mapped(hkc_parts *p, const char *library, size_t bytes);
 /* What a context holds, by other numbers than its own; labels: `count` of them are in p->infos. */
 void hkc_parts_live(hkc_parts *p, const hak_ctx *ctx, const hak_stats *stats, size_t count);
 

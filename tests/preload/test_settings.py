@@ -1,5 +1,6 @@
 """HAKMEM=key=value,...: what each key does, and what is said about bad ones."""
 
+import json
 import os
 import re
 import signal
@@ -347,6 +348,23 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
                     out.seek(0)
                     text = out.read()
                     self.assertEqual((text.count(printed), len(reports(text.replace(printed, "")))), (1, 1), text)
+
+    def test_a_profile_beside_what_the_program_writes(self):
+        # The same two, where a profile is written.
+        late = "import ctypes; ctypes.CDLL(None).printf(b'late\\n')"
+        for name in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
+            for command, printed in ((["/bin/ls", "/dev/null"], "/dev/null\n"), ([PYTHON, "-c", late], "late\n")):
+                with self.subTest(name=name, command=command), open(self.path("out"), "w+") as out:
+                    done = subprocess.run(
+                        command, stdout=out, stderr=subprocess.PIPE, env=self.environment(f"profile={name},rate=1K"),
+                        check=True, timeout=120
+                    )
+                    out.seek(0)
+                    text = out.read()
+                    self.assertEqual((text.count(printed), done.stderr), (1, b""), text)
+                    report = json.loads(text.replace(printed, "", 1))
+                    self.assertEqual(report["schema"], "hakmem-report/1")
+                    self.assertTrue(report["contexts"][0]["stacks"])
 
     def test_a_bad_setting_takes_no_limit_from_the_program(self):
         # Whatever is wrong beside it; what is right comes to nothing, too.

@@ -83,7 +83,7 @@ static void leave_to_others(hkl_state *st)
     st->main = NULL;
     st->soft = st->hard = st->reserve_size = 0;
     st->until_check = INT64_MAX;
-    st->hurried = st->forbids = st->collects = false;
+    st->hurried = st->forbids = st->collects = st->leaves = false;
     st->events = 0;
 }
 

@@ -4,6 +4,7 @@
 #include "close.h"
 #include "hakmem/lua.h"
 #include "label.h"
+#include "leave.h"
 #include "profile/profile.h"
 #include "profile/trace.h"
 #include "state.h"
@@ -153,10 +154,14 @@ int hak_lua_limit(lua_State *L, size_t soft, size_t hard)
     if (!given) soft = hard - hard / 100 * (100 - SOFT_PERCENT); /* not 0, however small */
 #if LUA_VERSION_NUM == 501
     if (soft != 0) hkl_trace_learn();
+    if (soft != 0) hkl_leave_learn();
 #endif
     const bool limited = soft != 0 || hard != 0;
     if (limited) hkl_close_learn();
     if (limited && !(st = hkl_state_attach(L))) return -1;
+#if LUA_VERSION_NUM == 501
+    if (soft != 0 && !hkl_leave_prepare(st->main)) return -1;
+#endif
     if (hak_limit(ctx, soft, hard, NULL, NULL) != 0) return -1;
     if (st) {
         relax(st);
@@ -166,6 +171,7 @@ int hak_lua_limit(lua_State *L, size_t soft, size_t hard)
         st->hard = hard;
         st->restarts = given || LUA_VERSION_NUM == 501;
         st->closing = false;
+        st->leaves = soft != 0 && hkl_leave_gc_at != 0;
         st->reserve_size = reserve_for(hard);
         st->until_check = 0; /* the first look says when to look again */
         hkl_install(st, L);

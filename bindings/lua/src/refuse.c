@@ -6,6 +6,7 @@
  * which is above the locals of all callers. PUC Lua has no top below the base. */
 #include "alloc.h"
 #include "close.h"
+#include "leave.h"
 #include "state.h"
 
 #include "profile/profile.h"
@@ -34,25 +35,50 @@ static void collect(lua_State *L, lua_Debug *ar)
     (void)ar;
     lua_sethook(L, NULL, 0, 0);
     hkl_trace_forbid(L, false);
-    lua_gc(L, LUA_GCCOLLECT, 0);
+    if (hkl_leave_gc_at != 0) hkl_leave_collect(L, LUA_GCCOLLECT);
+    else lua_gc(L, LUA_GCCOLLECT, 0);
 }
 
-void hkl_events_back(hkl_state *st)
+/* The step that was left to interpreted code. */
+static void finalize(lua_State *L, lua_Debug *ar)
 {
-    if (st->forbids && lua_gethook(st->main) != collect) {
-        if (!hkl_trace_finalizes(st->main)) hkl_trace_forbid(st->main, false);
-        st->forbids = false;
-    }
-    if (st->events == 0 || lua_gethook(st->main) == flush_traces) return;
-    hkl_trace_events_on(st->main, st->events);
-    st->events = 0;
+    (void)ar;
+    lua_sethook(L, NULL, 0, 0);
+    hkl_trace_forbid(L, false);
+    hkl_leave_collect(L, LUA_GCSTEP);
 }
 
 /* A hook of the program or of the host, which stays. */
 static bool is_hooked(lua_State *L)
 {
     const lua_Hook hook = lua_gethook(L);
-    return hook && hook != flush_traces && hook != collect;
+    return hook && hook != flush_traces && hook != collect && hook != finalize;
+}
+
+/* A trace is left as if a finalizer ran, which keeps LuaJIT from running others there. The hook takes that back at
+ * the first instruction that is interpreted, and takes the step. The hook of a program stays, and then nothing is
+ * done. */
+void hkl_leave(hkl_state *st, size_t bytes)
+{
+    lua_State *L = st->main;
+    if (!hkl_leave_is_near(L, bytes) || is_hooked(L)) return;
+    if (!lua_gethook(L)) lua_sethook(L, finalize, LUA_MASKCOUNT, 1);
+    const hkl_trace_where where = hkl_trace_now(L);
+    if (hkl_trace_finalizes(L) || (where != HKL_TRACE_ELSEWHERE && where != HKL_TRACE_IN_C)) return;
+    hkl_trace_forbid(L, true);
+    st->forbids = true;
+}
+
+void hkl_events_back(hkl_state *st)
+{
+    const lua_Hook hook = lua_gethook(st->main);
+    if (st->forbids && hook != collect && hook != finalize) {
+        if (!hkl_trace_finalizes(st->main)) hkl_trace_forbid(st->main, false);
+        st->forbids = false;
+    }
+    if (st->events == 0 || lua_gethook(st->main) == flush_traces) return;
+    hkl_trace_events_on(st->main, st->events);
+    st->events = 0;
 }
 
 /* Compiled code keeps alive the functions that were called in it, with their upvalues: after the error, these

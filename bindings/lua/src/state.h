@@ -37,6 +37,7 @@ typedef struct hkl_state {
     bool recorded;    /* LuaJIT: a trace was being recorded when hkl_collect_soon set its hook */
     bool forbids;     /* LuaJIT: no trace is begun until the hook of hkl_collect_soon has run */
     bool collects;    /* LuaJIT: hkl_collect_soon is to be called again */
+    bool leaves;      /* LuaJIT: finalizers are kept from where compiled code is left, src/leave.h */
     size_t idle;      /* LuaJIT: what was allocated since something was freed, as the looks tell */
     bool warn_on, warn_continues; /* 5.4, 5.5: the state of the warning function */
     bool labelled;                /* new blocks get labels */
@@ -61,6 +62,8 @@ void hkl_events_back(hkl_state *st);
  * such an instruction may not come: to be called again at the next allocation, while hkl_collects_soon. */
 bool hkl_collect_soon(hkl_state *st);
 bool hkl_collects_soon(const hkl_state *st);
+/* Where st->leaves: looks whether the next step of the collector may come to a finalizer (src/leave.h). */
+void hkl_leave(hkl_state *st, size_t bytes);
 #else
 static inline void hkl_events_back(hkl_state *st)
 {
@@ -125,6 +128,9 @@ static inline void hkl_grow(hkl_state *st, size_t bytes)
 {
     st->until_check -= (int64_t)bytes;
     if (__builtin_expect(st->until_check < 0, 0)) hkl_check_pressure(st);
+#if LUA_VERSION_NUM == 501
+    if (__builtin_expect(st->leaves, 0)) hkl_leave(st, bytes);
+#endif
 }
 
 static inline void *hkl_new(hkl_state *st, size_t nsize, hak_label label, hak_site site)

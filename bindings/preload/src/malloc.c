@@ -1,6 +1,7 @@
 /* The malloc family over hks_heap(). Pointers that are not hakmem's (of ld.so, from before) are ignored. */
 #include "aside.h"
 #include "heap.h"
+#include "mapped.h"
 
 #include <hakmem/inline.h>
 
@@ -12,9 +13,17 @@ static __attribute__((cold, noinline)) void *no_memory(void)
     return NULL;
 }
 
-static inline void *checked(void *p)
+/* A limit counts what is mapped past malloc, which may be less by now. */
+static __attribute__((cold, noinline)) void *refused(void *old, size_t n, bool zero)
 {
-    return HKS_LIKELY(p) ? p : no_memory();
+    hak_ctx *heap = hkc_mapped_settle() ? hks_heap() : NULL;
+    void *p = !heap ? NULL : old ? hak_realloc(heap, old, n) : zero ? hak_calloc(heap, 1, n) : hak_alloc(heap, n);
+    return p ? p : no_memory();
+}
+
+static inline void *checked(void *p, void *old, size_t n, bool zero)
+{
+    return HKS_LIKELY(p) ? p : refused(old, n, zero);
 }
 
 /* Where there is no heap: out of memory, or a sanitizer serves. */
@@ -51,26 +60,26 @@ static __attribute__((cold, noinline)) size_t usable_without(void *p)
 static __attribute__((noinline)) void *malloc_slow(size_t n)
 {
     hak_ctx *heap = hks_heap();
-    return !heap ? malloc_without(n) : checked(hak_alloc(heap, n));
+    return !heap ? malloc_without(n) : checked(hak_alloc(heap, n), NULL, n, false);
 }
 
 static inline void *hkc_malloc(size_t n)
 {
     hak_ctx *heap = hks_thread_heap;
     if (HKS_UNLIKELY(!heap)) return malloc_slow(n);
-    return checked(hak_alloc_inline(heap, n, 0));
+    return checked(hak_alloc_inline(heap, n, 0), NULL, n, false);
 }
 
 static inline void *hkc_calloc(size_t n)
 {
     hak_ctx *heap = hks_heap();
-    return HKS_UNLIKELY(!heap) ? calloc_without(n) : checked(hak_calloc(heap, 1, n));
+    return HKS_UNLIKELY(!heap) ? calloc_without(n) : checked(hak_calloc(heap, 1, n), NULL, n, true);
 }
 
 static inline void *hkc_resize(void *p, size_t n)
 {
     hak_ctx *heap = hks_heap();
-    return HKS_UNLIKELY(!heap) ? resize_without(p, n) : checked(hak_realloc(heap, p, n));
+    return HKS_UNLIKELY(!heap) ? resize_without(p, n) : checked(hak_realloc(heap, p, n), p, n, false);
 }
 
 static inline void *hkc_aligned(size_t align, size_t n)

@@ -9,10 +9,13 @@
 #include "common/report.h"
 #include "common/report_json.h"
 #include "heap.h"
+#include "mapped.h"
 #include "report.h"
 #include "settings.h"
+#include "stream.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -113,18 +116,26 @@ static void program_json(hkc_json *w, const hak_ctx *ctx)
 static int put_json(void *unused, hkc_json *w)
 {
     hak_ctx *ctx = hks_heap_shared();
-    hkc_parts *parts = hkc_parts_of(0, &ctx, 1);
+    hak_stats stats = {.size = sizeof stats};
+    hkc_parts *parts = hks_report_parts();
+    hak_ctx *maps = hkc_mapped_context();
     const hkc_report_process process = {.runtime = "c", .parts = parts};
     (void)unused;
     pthread_mutex_lock(&writing);
     hkc_report_json_begin(w, &process);
     hkc_parts_close(parts);
-    hkc_report_json_context(w, hks_heap_name, ctx);
+    hak_ctx_stats(ctx, &stats);
+    stats.hard_limit = hks_settings_get()->limit; /* that of the heap is less by what is mapped */
+    hkc_report_json_context_as(w, hks_heap_name, ctx, &stats);
     hak_profile_visit(ctx, add_names, &names);
+    if (maps) hak_profile_visit(maps, add_names, &names);
     hkc_names_resolve(&names);
-    const int error = hkc_profile_json(w, ctx, name_frame, &names);
+    int error = hkc_profile_json(w, ctx, name_frame, &names);
     program_json(w, ctx);
     hkc_json_end(w);
+    const hkc_profile_writer by = {.name = name_frame, .user = &names};
+    const int lost = hkc_mapped_json(w, &by);
+    if (!error) error = lost;
     hkc_report_json_end(w);
     pthread_mutex_unlock(&writing);
     return error;
@@ -148,6 +159,18 @@ static bool name_file(char out[HKC_FILE_NAME], unsigned number)
     return n < size;
 }
 
+static hks_stream stream = {.fd = -1}; /* that the name means, such as /dev/stdout */
+
+/* Programs close their standard output before the last profile comes, or write what is left in a buffer after it. */
+static int open_file(hkc_file *file, const char *target)
+{
+    const int beside = hks_stream_now(&stream);
+    if (beside < 0) return hkc_file_open(file, target, 0666);
+    file->part[0] = '\0';
+    file->fd = fcntl(beside, F_DUPFD_CLOEXEC, 0);
+    return file->fd >= 0 ? 0 : errno;
+}
+
 /* Into the file of the settings; with a number, beside it. */
 static void write_file(unsigned number)
 {
@@ -157,7 +180,7 @@ static void write_file(unsigned number)
     hkc_pipe quiet;
     hkc_pipe_begin(&quiet);
     int error = name_file(target, number) ? 0 : ENAMETOOLONG;
-    if (!error) error = hkc_file_open(&file, target, 0666);
+    if (!error) error = number == 0 ? open_file(&file, target) : hkc_file_open(&file, target, 0666);
     if (!error) {
         hkc_json_open_fd(&w, file.fd);
         const int lost = put_json(NULL, &w);
@@ -185,6 +208,7 @@ void hks_profile_try(void)
     started = getpid();
     if (*settings->profile == '\0') return;
     if (!profiled) hks_report_line("profile: no memory for it");
+    hks_stream_keep(&stream, hkc_file_descriptor(settings->profile));
     if (name_file(target, 0)) hks_report_try("profile", target);
     else hks_report_failed("profile", settings->profile, ENAMETOOLONG);
 }

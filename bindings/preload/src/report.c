@@ -4,7 +4,9 @@
 #include "common/pipe.h"
 #include "common/report.h"
 #include "heap.h"
+#include "mapped.h"
 #include "settings.h"
+#include "stream.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,17 +18,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HIGH_FD = 200 };
-
 static const char *path;
 static pid_t told; /* the process that said at its start that there will be no report */
 
-/* A duplicate of a descriptor of the program's, out of the way of programs that count on low numbers. */
-typedef struct kept {
-    int fd; /* -1 = none */
-    struct stat is;
-} kept;
-static kept errors = {.fd = -1}, stream = {.fd = -1};
+static hks_stream errors = {.fd = -1}, stream = {.fd = -1};
 
 /* Room for a line, and for a report, which has a row for each label of a program with tokens. */
 enum { LINE_BYTES = 2048, REPORT_BYTES = 64 << 10, LABELS = HAK_LABELS_MAX + 1 };
@@ -48,41 +43,25 @@ static int try_append(const char *file)
     return error;
 }
 
-static void keep(kept *k, int fd)
-{
-    k->fd = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD) : -1;
-    if (k->fd >= 0 && fstat(k->fd, &k->is) == 0) return;
-    if (k->fd >= 0) close(k->fd);
-    k->fd = -1;
-}
-
-/* -1 if it is another file by now: a program may have closed the number and opened another. */
-static int descriptor(const kept *k)
-{
-    struct stat now;
-    const bool same = fstat(k->fd, &now) == 0 && now.st_dev == k->is.st_dev && now.st_ino == k->is.st_ino;
-    return same ? k->fd : -1;
-}
-
 void hks_report_open(const char *file)
 {
     const int error = *file != '\0' ? try_append(file) : 0;
     if (error) told = getpid();
     path = file;
     /* Beside a file it is only for errors, and no reason to keep a pipe open unless there is one already. */
-    if (*file == '\0' || error) keep(&errors, STDERR_FILENO);
+    if (*file == '\0' || error) hks_stream_keep(&errors, STDERR_FILENO);
     if (errors.fd < 0) {
         errors.fd = STDERR_FILENO;
         if (fstat(errors.fd, &errors.is) != 0) errors.fd = -1;
     }
     /* Programs close their standard output before the report comes, or write what is left in a buffer after it. */
-    if (*file != '\0' && !error) keep(&stream, hkc_file_descriptor(file));
+    if (*file != '\0' && !error) hks_stream_keep(&stream, hkc_file_descriptor(file));
 }
 
 /* Before the start of the program it is standard error. */
 int hks_report_descriptor(void)
 {
-    return path ? descriptor(&errors) : STDERR_FILENO;
+    return path ? hks_stream_now(&errors) : STDERR_FILENO;
 }
 
 static void put(void *to, const char *bytes, size_t n)
@@ -101,6 +80,20 @@ static __attribute__((format(printf, 2, 3))) void add(text *t, const char *forma
     int n = vsnprintf(line, sizeof line, format, args);
     va_end(args);
     if (n > 0 && (size_t)n < sizeof line) put(t, line, (size_t)n);
+}
+
+hkc_parts *hks_report_parts(void)
+{
+    hak_ctx *ctx = hks_heap_shared();
+    const bool maps = hkc_mapped_measure(0) > 0;
+    hkc_parts *parts = hkc_parts_begin(0);
+    if (parts) hkc_parts_context(parts, ctx);
+    if (parts && maps) {
+        hkc_parts_context(parts, hkc_mapped_context());
+        hkc_mapped_parts(parts);
+    }
+    hkc_parts_end(parts);
+    return parts;
 }
 
 /* Sorts them, the largest first. qsort may allocate. */
@@ -132,7 +125,8 @@ static void compose(text *t, hak_label_info *labels)
     hak_ctx *ctx = hks_heap_shared();
     if (!ctx || hak_ctx_stats(ctx, &report.stats) != 0) return;
     add_labels(&report, ctx, labels);
-    hkc_parts *parts = hkc_parts_of(0, &ctx, 1);
+    hkc_parts *parts = hks_report_parts();
+    report.stats.hard_limit = hks_settings_get()->limit;
     report.parts = parts;
     report.threads = hks_heap_threads();
     report.threads_now = hks_heap_threads_now();
@@ -172,7 +166,7 @@ static void write_file(const text *t)
 {
     char target[HKC_FILE_NAME];
     const int too_long = hkc_file_of_process(path, getpid(), target);
-    const int beside = descriptor(&stream);
+    const int beside = hks_stream_now(&stream);
     if (beside >= 0 && write_all(beside, t)) return;
     const int fd = too_long ? -1 : hkc_file_open_at_once(target, O_CREAT | O_APPEND, 0666);
     if (too_long) errno = too_long;

@@ -2,12 +2,16 @@
 #ifndef HKS_PRELOAD_REPORT_H
 #define HKS_PRELOAD_REPORT_H
 
+#include "common/parts.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
 /* Where reports go from now on: a file that is appended to, or "" for what is standard error now (programs
  * close it before they end). */
 void hks_report_open(const char *file);
+/* Where the memory of the process is, mappings of libraries included; to be closed. NULL = it is not told. */
+hkc_parts *hks_report_parts(void);
 /* One report, in one write. */
 void hks_report_write(void);
 /* The same for malloc_stats_print. print: NULL = to standard error. */

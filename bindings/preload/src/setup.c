@@ -5,6 +5,7 @@
 #include "common/learn.h"
 #include "guard.h"
 #include "heap.h"
+#include "mapped.h"
 #include "profile.h"
 #include "report.h"
 #include "settings.h"
@@ -130,6 +131,7 @@ __attribute__((constructor(101))) static void begin(void)
     if (!ctx) return;
     if (tells(settings)) hks_report_open(settings->file);
     main_process = getpid();
+    hks_mapped_begin();
     if (*settings->learn != '\0') hks_report_try("learn", settings->learn);
     if (settings->trim != 0 || hks_settings_learn(settings)) begin_keeper();
     hks_guard_listen();

@@ -24,6 +24,7 @@ static pthread_mutex_t limit_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     _Atomic size_t hard;
     size_t soft;
+    size_t mapped; /* past malloc */
     hak_pressure_fn *fn;
     void *user;
 } limit;
@@ -175,10 +176,16 @@ void hkp_peak_reset(void)
     if (hkp_ctx()) hak_ctx_peak_reset(context);
 }
 
+/* What mappings past malloc leave of the limit; with the lock held. 0 would be none. */
+static size_t unmapped(size_t hard)
+{
+    return hard > limit.mapped ? hard - limit.mapped : hard > 0;
+}
+
 /* With the lock held. */
 static int limit_most(void)
 {
-    size_t hard = limit.hard - set_aside(limit.hard), soft = limit.soft;
+    size_t hard = unmapped(limit.hard - set_aside(limit.hard)), soft = limit.soft;
     return hak_limit(context, hard && soft > hard ? hard : soft, hard, limit.fn, limit.user);
 }
 
@@ -205,10 +212,44 @@ int hkp_limit_hard(size_t hard)
     return status;
 }
 
+/* Returns whether the heap is within what is left to it. */
+static bool is_within(void)
+{
+    hak_stats stats = {.size = sizeof stats};
+    return hak_ctx_stats(context, &stats) == 0 && stats.committed_bytes <= unmapped(limit.hard);
+}
+
+bool hkp_limit_charge(size_t now, bool insists)
+{
+    if (!hkp_ctx()) return true;
+    pthread_mutex_lock(&limit_lock);
+    const size_t before = limit.mapped;
+    limit.mapped = now;
+    /* First: no other thread takes the room meanwhile. */
+    const bool limited = limit.hard != 0 && limit_most() == 0;
+    bool ok = !limited || insists || now <= before || (now < limit.hard && is_within());
+    if (!ok && now < limit.hard) {
+        hak_ctx_trim(context);
+        ok = is_within();
+    }
+    if (!ok) {
+        limit.mapped = before;
+        limit_most();
+    }
+    pthread_mutex_unlock(&limit_lock);
+    return ok;
+}
+
+bool (*hkp_limit_settles)(void);
+
 void *hkp_allocate_aside(hak_ctx *heap, void *old, size_t n, hak_label label, hak_site site)
 {
     enum { SMALL = 1280 }; /* the state of a thread takes 1096 bytes in 3.15, 936 in 3.14 */
     hkp_counts *mine = hkp_counted;
+    if (limit.hard && hkp_limit_settles && hkp_limit_settles()) {
+        void *p = old ? hak_realloc(heap, old, n) : hak_alloc_cs(heap, n, label, site);
+        if (p) return p;
+    }
     if (!limit.hard || n > SMALL || !mine) return NULL;
     if (mine->aside == 0) {
         mine->aside = HKP_ASIDE;
@@ -216,7 +257,7 @@ void *hkp_allocate_aside(hak_ctx *heap, void *old, size_t n, hak_label label, ha
     }
     mine->aside--;
     pthread_mutex_lock(&limit_lock);
-    hak_limit(context, 0, limit.hard, NULL, NULL); /* nobody is called back with the lock held */
+    hak_limit(context, 0, unmapped(limit.hard), NULL, NULL); /* nobody is called back with the lock held */
     void *p = old ? hak_realloc(heap, old, n) : hak_alloc_cs(heap, n, label, site);
     limit_most();
     pthread_mutex_unlock(&limit_lock);

@@ -33,6 +33,11 @@ HKP_API void hkp_peak_reset(void);
 HKP_API int hkp_limit(size_t soft, size_t hard, hak_pressure_fn *fn, void *user);
 /* The soft limit and its function stay as they are. */
 HKP_API int hkp_limit_hard(size_t hard);
+/* So much memory is mapped past malloc, which the hard limit counts too. false = that would be over the limit, and
+ * nothing has changed; always true where it insists. */
+bool hkp_limit_charge(size_t now, bool insists) HKP_HIDDEN;
+/* Asked where the heap is refused memory: whether mappings leave more of the limit by now. NULL = nothing is counted. */
+extern bool (*hkp_limit_settles)(void) HKP_HIDDEN;
 
 /* The calling thread's heap; hkp_none = none yet, with nothing at hand and no room. Initial-exec: two words
  * at most, which the loader can place also when the module loads this library late. */

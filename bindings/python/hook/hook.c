@@ -16,6 +16,7 @@
 #include "hook/install.h"
 #include "hook/live.h"
 #include "hook/main_thread.h"
+#include "hook/mapped.h"
 #include "hook/say.h"
 #include "hook/start.h"
 #include "paths/providers.h"
@@ -152,6 +153,8 @@ static void meet(void)
     hkp_ctx_wish(options.mode, options.policy, options.reserve);
     all_domains = options.all;
     if (!install(options.labels, options.limit > 0)) return;
+    const bool maps = options.limit || options.profile || options.report || options.live;
+    if (maps && !hkp_mapped_begin()) hkp_start_without("there is no memory to count what C code maps", options.limit > 0);
     if (options.profile) begin_profile(options.profile, &profile);
     if (options.limit && hkp_limit(0, options.limit, NULL, NULL) != 0)
         hkp_start_without("the heap takes no limit", true);

@@ -2,11 +2,13 @@
 
 #include "base/map.h"
 #include "base/process.h"
+#include "common/mapped.h"
 #include "common/report_json.h"
 #include "heap/heap.h"
 #include "heap/labels.h"
 #include "heap/resident.h"
 #include "hook/install.h"
+#include "hook/mapped.h"
 #include "hook/text.h"
 #include "profile/json.h"
 
@@ -48,10 +50,12 @@ static size_t within(void *unused, uintptr_t start, uintptr_t end)
 static hkc_parts *take_parts(void)
 {
     hak_stats stats = {.size = sizeof stats};
+    hkc_mapped_measure(hkp_process());
     hkc_parts *parts = hkc_parts_begin(hkp_process());
     if (parts && hkp_stats(&stats) == 0) {
         hkc_parts_live(parts, hkp_ctx(), &stats, (size_t)hkp_labels(parts->infos));
         hkc_parts_take(parts, within, hkp_ctx(), stats.retained_bytes);
+        hkp_mapped_parts(parts);
     }
     hkc_parts_end(parts);
     return parts;
@@ -94,6 +98,7 @@ void hkp_report_json(hkc_json *w, bool gil)
     hkc_report_json_begin(w, &process);
     hkc_parts_close(parts);
     context_json(w, gil);
+    hkp_mapped_json(w);
     hkc_report_json_end(w);
 }
 

@@ -1,6 +1,7 @@
 #include "profile/json.h"
 
 #include "base/core.h"
+#include "common/mapped.h"
 #include "frame.h"
 #include "heap/heap.h"
 #include "lines/site.h"
@@ -87,4 +88,16 @@ void hkp_profile_json(hkc_json *w)
         hkc_profile_frames_json(w, &frames, name_frame, &names);
         hkc_frames_close(&frames);
     }
+}
+
+void hkp_mapped_json(hkc_json *w)
+{
+    hkc_names names = {0};
+    const hkc_profile_writer by = {.name = name_frame, .stack = name_asker, .user = &names};
+    hak_ctx *ctx = hkc_mapped_context();
+    if (!ctx) return;
+    hak_profile_visit(ctx, note_code, &names);
+    hkc_names_resolve(&names);
+    hkc_mapped_json(w, &by);
+    hkc_names_close(&names);
 }

@@ -29,6 +29,11 @@ static size_t take(void *unused, hak_ctx *ctx, hak_site site, uintptr_t *frames,
     return n;
 }
 
+size_t hkp_profile_frames(hak_site site, uintptr_t *frames, size_t room)
+{
+    return take(NULL, NULL, site, frames, room);
+}
+
 const char *hkp_profile_parse(const char *text, hkp_profile_options *options)
 {
     *options = (hkp_profile_options){.exact = strcmp(text, "exact") == 0};

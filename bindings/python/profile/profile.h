@@ -34,6 +34,9 @@ HKP_API int hkp_profile_reset(void);
 HKP_API int hkp_profile_mark(const char *name);
 HKP_API int hkp_profile_stats(hak_profile_info *info);
 
+/* The stack of this thread, in the form of the profile's: `site` is where the call returns to. room: 4 at least. */
+size_t hkp_profile_frames(hak_site site, uintptr_t *frames, size_t room);
+
 /* Python ends: from now on stacks are those of threads that hold the GIL. With the GIL held. */
 HKP_API void hkp_profile_end(void);
 

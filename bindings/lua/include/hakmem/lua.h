@@ -111,12 +111,14 @@ HAK_API hak_ctx *hak_lua_context(lua_State *L);
  * LuaJIT and 5.1 do not. Hurrying restarts a collector that the program had stopped; from 5.2 on only if the
  * host gave `soft`. On LuaJIT and 5.1 up to 64 KiB are kept in reserve, so that the code that catches the error can
  * allocate. On LuaJIT a hook flushes compiled code after the error, unless the program has set a hook; such a
- * hook also runs a full collection where memory is short and nothing is freed for long. A limit below what is
- * committed (hak_ctx_stats) is accepted: it only stops growth. On LuaJIT, in the main thread, the error never
- * overwrites a caller's local, whatever the limit is (docs/guide/lua.md). In LuaJIT one allocation may pass
- * the hard limit: the collector's new table of strings, half as large as the table that it frees. If a plain
- * lua_close is refused memory for finalizers, it raises `hard` once: to twice its value (or twice what
- * is committed, if that is more) plus 16 MiB. On 5.2 and 5.3 the main thread's stack may pass that by 16 MiB.
+ * hook also runs a full collection where memory is short and nothing is freed for long, and, on LuaJITs
+ * that end the process otherwise, finalizers that compiled code would run as it is left. A limit below what
+ * is committed (hak_ctx_stats) is accepted: it only stops growth. On LuaJIT, in the main thread, the error
+ * never overwrites a caller's local, whatever the limit is (docs/guide/lua.md). In LuaJIT one allocation
+ * may pass the hard limit: the collector's new table of strings, half as large as the table that it frees.
+ * If a plain lua_close is refused memory for finalizers, it raises `hard` once: to twice its value (or
+ * twice what is committed, if that is more) plus 16 MiB. On 5.2 and 5.3 the main thread's stack may pass
+ * that by 16 MiB.
  * Quotas and limits by hak_limit stay. lua_close does not raise the limit in shared contexts, nor on
  * platforms other than Linux on x86-64 and aarch64; docs/guide/lua.md names the other cases. hak_lua_close
  * has no limit at all. -1 also when soft > hard > 0, when soft is not 0 and the context is shared or its first state was

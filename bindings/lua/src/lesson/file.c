@@ -83,7 +83,7 @@ static char *write_hex(char *to, const uint8_t *id)
 
 static void name_of(char path[HKC_FILE_NAME], const char *folder, const head *h)
 {
-    static const char *const names[HKL_LESSON_NAMES] = {"labels", "threads", "traces", "close"};
+    static const char *const names[HKL_LESSON_NAMES] = {"labels", "threads", "traces", "close", "leave"};
     char runtime[2 * ID_IN_NAME + 1], own[2 * ID_IN_NAME + 1];
     write_hex(runtime, h->runtime);
     write_hex(own, h->own);

@@ -251,6 +251,22 @@ static const uint32_t words_30[] = {
 static const uint32_t words_31[] = {
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 };
+/* Debian 12, the library of luajit */
+static const uint32_t words_32[] = {
+    16,
+};
+/* Debian 12, luajit */
+static const uint32_t words_33[] = {
+    16,
+};
+/* Debian 13, the library of luajit */
+static const uint32_t words_34[] = {
+    0,
+};
+/* Debian 13, luajit */
+static const uint32_t words_35[] = {
+    0,
+};
 #endif
 #if LUA_VERSION_NUM == 502
 /* Debian 12, the library of lua5.2 */
@@ -543,6 +559,10 @@ const hkl_lesson_known hkl_lessons_known[] = {
     {"288776e1bb7b8feb0c5335b7ea155ca121d00a96", HKL_LESSON_LABELS, 156, words_29},
     {"288776e1bb7b8feb0c5335b7ea155ca121d00a96", HKL_LESSON_THREADS, 32, words_30},
     {"288776e1bb7b8feb0c5335b7ea155ca121d00a96", HKL_LESSON_TRACES, 16, words_31},
+    {"2e18b5eadde600273e47ba2f83a1df8b6a5b2540", HKL_LESSON_LEAVE, 1, words_32},
+    {"79b0b8114f05a2726860c3141195279ceb0f6e29", HKL_LESSON_LEAVE, 1, words_33},
+    {"e1deeeb04de4ac076ef5cc53b583f2c4db375dbe", HKL_LESSON_LEAVE, 1, words_34},
+    {"e37693d75abfc87c587cf9a7481a866415debc32", HKL_LESSON_LEAVE, 1, words_35},
 #endif
 #if LUA_VERSION_NUM == 502
     {"eb6e04955d2413317569a2561f6b6d2b0f6cb803", HKL_LESSON_CLOSE, 5, words_0},

@@ -28,6 +28,7 @@ typedef enum hkl_lesson_name {
     HKL_LESSON_THREADS,
     HKL_LESSON_TRACES,
     HKL_LESSON_CLOSE,
+    HKL_LESSON_LEAVE,
     HKL_LESSON_NAMES
 } hkl_lesson_name;
 
