@@ -38,7 +38,7 @@ static bool align_wrong(hak_ctx *ctx, size_t align)
 
 /* *zero tells whether the block reads as zero. The size asked for is noted once: large blocks have it
  * already. */
-static void *alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
+static void *alloc_aligned(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
 {
     *zero = false;
     if (align_wrong(ctx, align)) return hk_fail(ctx);
@@ -60,7 +60,7 @@ static void *alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_si
 void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site)
 {
     bool ignored;
-    return alloc(ctx, align, n, label, site, &ignored);
+    return alloc_aligned(ctx, align, n, label, site, &ignored);
 }
 
 void *hak_aligned_alloc(hak_ctx *ctx, size_t align, size_t n)
@@ -74,7 +74,7 @@ void *hak_aligned_calloc_cs(hak_ctx *ctx, size_t align, size_t count, size_t n, 
     size_t total;
     if (!hk_total(ctx, count, n, &total)) return NULL;
     bool zero;
-    void *p = alloc(ctx, align, total, label, site, &zero);
+    void *p = alloc_aligned(ctx, align, total, label, site, &zero);
     return p && !zero ? memset(p, 0, total) : p;
 }
 
@@ -104,13 +104,13 @@ static size_t new_size(const hak_ctx *ctx, size_t align, size_t n)
 }
 
 /* Whether a block in which n bytes fit is kept: a new one would save little. */
-static bool stays(const hak_ctx *ctx, size_t align, size_t size, size_t n)
+static bool stays_aligned(const hak_ctx *ctx, size_t align, size_t size, size_t n)
 {
     size_t least = new_size(ctx, align, n);
     return size <= least || (!(ctx->checked & HK_CHECKED) && size - least <= HK_ROOM(size));
 }
 
-static void *reallocate(hak_ctx *ctx, void *p, size_t align, size_t n, int label, hak_site site)
+static void *reallocate_aligned(hak_ctx *ctx, void *p, size_t align, size_t n, int label, hak_site site)
 {
     if (!p) return hak_aligned_alloc_cs(ctx, align, n, label == HK_KEEP_LABEL ? 0 : (hak_label)label, site);
     if (align_wrong(ctx, align)) return hk_fail(ctx);
@@ -129,7 +129,7 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t align, size_t n, int label
         hk_check_size(ctx, p, HAK_NONE);
     }
     bool fits = n <= size && (uintptr_t)p % align == 0;
-    if (fits && stays(ctx, align, size, n) && hk_takes_label(ctx, p, size, label))
+    if (fits && stays_aligned(ctx, align, size, n) && hk_takes_label(ctx, p, size, label))
         return hk_stay(ctx, hk_check_new(ctx, p, n), label);
     hak_label given = hk_label_after(ctx, p, label);
     void *q = hak_aligned_alloc_cs(ctx, align, n, given, site);
@@ -147,10 +147,10 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t align, size_t n, int label
 
 void *hak_aligned_realloc_cs(hak_ctx *ctx, void *p, size_t align, size_t n, hak_label label, hak_site site)
 {
-    return reallocate(ctx, p, align, n, label, site);
+    return reallocate_aligned(ctx, p, align, n, label, site);
 }
 
 void *hak_aligned_realloc(hak_ctx *ctx, void *p, size_t align, size_t n)
 {
-    return reallocate(ctx, p, align, n, HK_KEEP_LABEL, 0);
+    return reallocate_aligned(ctx, p, align, n, HK_KEEP_LABEL, 0);
 }

@@ -112,7 +112,7 @@ static HK_NOINLINE void free_in_new_heap(hak_ctx *shared, void *p, size_t n)
 
 /* Samples of a profile lie in units of another kind, so blocks of this kind are freed as without a
  * profile. */
-static HK_NOINLINE void free_past_checked(hak_ctx *ctx, void *p, size_t n, hk_bin *bin, uint32_t kind)
+static HK_NOINLINE void free_overflow_checked(hak_ctx *ctx, void *p, size_t n, hk_bin *bin, uint32_t kind)
 {
     bool same = kind < HK_SMALL_CLASSES && !(ctx->checked & HK_CHECKED);
     if (HK_UNLIKELY(!same)) free_other(ctx, p, n, kind);
@@ -121,10 +121,10 @@ static HK_NOINLINE void free_past_checked(hak_ctx *ctx, void *p, size_t n, hk_bi
 }
 
 /* Frees a block that neither a magazine nor a row takes. */
-static HK_NOINLINE void free_past(hak_ctx *ctx, void *p, size_t n, hk_bin *bin)
+static HK_NOINLINE void free_overflow(hak_ctx *ctx, void *p, size_t n, hk_bin *bin)
 {
     uint32_t kind = HK_LIKELY(bin->slots != NULL) ? bin->kind : hk_kind_in_window(ctx, p);
-    if (HK_UNLIKELY(kind >= HK_SMALL_CLASSES || ctx->checked)) free_past_checked(ctx, p, n, bin, kind);
+    if (HK_UNLIKELY(kind >= HK_SMALL_CLASSES || ctx->checked)) free_overflow_checked(ctx, p, n, bin, kind);
     else if (HK_UNLIKELY(ctx->role)) hk_heap_overflow(ctx, bin, p);
     else hk_magazine_overflow(ctx, bin, p);
 }
@@ -146,7 +146,7 @@ HK_INLINE void free_in(hak_ctx *ctx, void *p, size_t n)
         }
         hk_stay_third(n);
         if (HK_LIKELY(bin->slots && hk_row_free(hk_row_of(bin), p))) return;
-        free_past(ctx, p, n, bin);
+        free_overflow(ctx, p, n, bin);
         return;
     }
     if (HK_LIKELY(kind == HK_KIND_PACKED))
@@ -424,8 +424,8 @@ void *hk_alloc_in_slab(hak_ctx *ctx, unsigned sc, hak_label label, hak_site site
     return p ? p : hk_fail(ctx);
 }
 
-/* Of a local context that is profiled and nothing else: a block of a unit that is watched, which hides its
- * kind, is freed as any other. */
+/* Frees a block of a watched unit fast, in a local context that is profiled and nothing else: finds the kind that
+ * WATCHED hides, then pushes the block on its magazine. false = the block is of another kind. */
 HK_INLINE bool free_watched(hak_ctx *ctx, void *p)
 {
     hk_extent *e;

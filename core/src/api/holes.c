@@ -11,13 +11,13 @@ size_t hak_block_pins(const hak_ctx *ctx, const void *p)
     return (size_t)hk_block_pins(ctx, p);
 }
 
-typedef struct sums {
+typedef struct hole_sums {
     hak_class_info of[HK_SMALL_CLASSES];
-} sums;
+} hole_sums;
 
 HK_RACY static void count_holes(hak_ctx *ctx, hk_slab *s, void *user)
 {
-    sums *t = user;
+    hole_sums *t = user;
     if (s->kind >= HK_SMALL_CLASSES || s->used == 0) return;
     hk_holes holes = hk_slab_holes(ctx, hk_extent_of_slab(ctx->space, s), s);
     hak_class_info *c = &t->of[s->kind];
@@ -27,7 +27,7 @@ HK_RACY static void count_holes(hak_ctx *ctx, hk_slab *s, void *user)
     c->pinned_bytes += holes.pinned;
 }
 
-static void sum(hak_ctx *whole, sums *t)
+static void sum_holes(hak_ctx *whole, hole_sums *t)
 {
     memset(t, 0, sizeof *t);
     if (whole->heaps) {
@@ -47,9 +47,9 @@ static void sum(hak_ctx *whole, sums *t)
 
 int hak_classes_stats(const hak_ctx *ctx, hak_class_info *out, size_t count)
 {
-    sums t;
+    hole_sums t;
     size_t n = 0;
-    sum((hak_ctx *)(uintptr_t)hk_whole(ctx), &t);
+    sum_holes((hak_ctx *)(uintptr_t)hk_whole(ctx), &t);
     for (unsigned sc = 0; sc < HK_SMALL_CLASSES; sc++) {
         if (t.of[sc].block_bytes == 0) continue;
         if (n < count) out[n] = t.of[sc];

@@ -13,7 +13,7 @@
 
 /* ---- Options -------------------------------------------------------------------------------------- */
 
-static const char *read_options(hak_profile_options *o, const hak_profile_options *given)
+static const char *read_profile_options(hak_profile_options *o, const hak_profile_options *given)
 {
     static const hak_profile_options defaults = HAK_PROFILE_OPTIONS_INIT;
     const size_t most = (size_t)1 << 40;
@@ -35,7 +35,7 @@ static const char *read_options(hak_profile_options *o, const hak_profile_option
 const char *hak_profile_options_error(const hak_profile_options *given)
 {
     hak_profile_options o;
-    return read_options(&o, given);
+    return read_profile_options(&o, given);
 }
 
 /* ---- Which paths calls take ------------------------------------------------------------------------ */
@@ -47,7 +47,7 @@ static void shut_all(hak_ctx *heap)
         if (hk_bin_of(heap, kind)->slots) hk_bin_shut(hk_bin_of(heap, kind), HK_SHUT);
 }
 
-static void open_all(hak_ctx *heap)
+static void open_magazines(hak_ctx *heap)
 {
     for (unsigned kind = 0; kind < HK_BINS; kind++) {
         hk_bin *bin = hk_bin_of(heap, kind);
@@ -85,7 +85,7 @@ void hk_profile_enter(hak_ctx *heap)
         batch(heap, batches);
     } else {
         batch(heap, false);
-        open_all(heap);
+        open_magazines(heap);
     }
     hk_packed_quicken(heap);
     hk_leave(heap);
@@ -178,7 +178,7 @@ static int start_shared(hak_ctx *shared, const hak_profile_options *o)
 int hak_profile_start(hak_ctx *ctx, const hak_profile_options *given)
 {
     hak_profile_options o;
-    if (read_options(&o, given)) return -1;
+    if (read_profile_options(&o, given)) return -1;
     ctx = hk_whole(ctx);
     if (ctx->heaps) return o.mode == HAK_PROFILE_COUNTED ? -1 : start_shared(ctx, &o);
     hk_profile *k = hk_profile_of(ctx);

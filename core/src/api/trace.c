@@ -158,7 +158,7 @@ static size_t line(const hak_ctx *ctx, const hak_trace_call *c, char *out)
     return hk_text_end(&t);
 }
 
-static bool add(void *user, const hak_trace_call *c)
+static bool add_line(void *user, const hak_trace_call *c)
 {
     lines *l = user;
     char one[LINE_MOST];
@@ -173,9 +173,9 @@ size_t hak_trace_text(const hak_ctx *ctx, const void *p, char *out, size_t room)
 {
     lines l = {.ctx = ctx, .text = {out, 0, room}};
     if (!room) return 0;
-    hak_trace_visit(ctx, p, add, &l);
+    hak_trace_visit(ctx, p, add_line, &l);
     l.left_out = l.bytes < room ? 0 : l.bytes - (room - 1);
     l.measured = true;
-    hak_trace_visit(ctx, p, add, &l);
+    hak_trace_visit(ctx, p, add_line, &l);
     return hk_text_end(&l.text);
 }

@@ -27,7 +27,7 @@ uint64_t hk_placement_split(hak_ctx *shared)
 }
 
 /* Blocks that were never handed out are free ones like all others, or the next of them would be known. */
-static void open_all(const hak_ctx *ctx, hk_place at, unsigned capacity)
+static void open_blocks(const hak_ctx *ctx, hk_place at, unsigned capacity)
 {
     hk_slab *s = at.slab;
     size_t size = hk_classes[s->kind].size;
@@ -56,7 +56,7 @@ void *hk_placement_draw(hak_ctx *ctx, void *p)
     unsigned kind = hk_kind_at(ctx, p, &e);
     hk_place at = hk_place_of(ctx, e, kind, p);
     unsigned capacity = hk_slab_capacity(ctx, at.slab), others = capacity - at.slab->used;
-    if (at.slab->fresh < capacity) open_all(ctx, at, capacity);
+    if (at.slab->fresh < capacity) open_blocks(ctx, at, capacity);
     if (!others) return p;
     hk_slab_take_back(at, kind, p);
     uint64_t drawn = (hk_random_next(state_of(ctx)) >> 32) * (others + 1) >> 32;

@@ -413,7 +413,7 @@ void hk_heap_overflow(hak_ctx *heap, hk_bin *bin, void *p)
 
 /* Frees a block that is not (or no longer) a sample, in a watched unit of the heap's own: to its magazine, as
  * without a profile. As always, the unit may move to another heap meanwhile. */
-static bool free_watched(hak_ctx *heap, void *p)
+static bool free_in_watched(hak_ctx *heap, void *p)
 {
     uint32_t kind = hk_kind_watched(heap->owned.id, heap->extent, p);
     if (kind >= HK_SMALL_CLASSES) return false;
@@ -437,7 +437,7 @@ static HK_NOINLINE void free_elsewhere(hak_ctx *ctx, void *p, size_t n)
     if (id == ctx->owned.id && !(ctx->checked & HK_CHECKED)) {
         if (HK_UNLIKELY((entry & HK_KIND_MASK) == HK_KIND_WATCHED)) {
             hk_profile_freed(ctx, p);
-            if (free_watched(ctx, p)) return;
+            if (free_in_watched(ctx, p)) return;
         }
         if (free_own(ctx, p, n, &e->map[unit])) return;
     }

@@ -13,7 +13,7 @@
 #include "shared/transfer.h"
 
 enum {
-    LOOKS = 16,      /* questions to the OS for each new heap */
+    STEAL_LOOKS = 16,      /* questions to the OS for each new heap */
     AWAY_NS = 250000 /* shifted by `patience`: a thread that waits for a processor comes back */
 };
 
@@ -39,7 +39,7 @@ static void hand_over(hak_ctx *from, hak_ctx *to, hk_slab *s)
 }
 
 /* false = no memory for the class of the slab. */
-static bool move(hak_ctx *from, hak_ctx *to, hk_slab *s)
+static bool move_slab(hak_ctx *from, hak_ctx *to, hk_slab *s)
 {
     bool small = s->kind < HK_SMALL_CLASSES;
     if (small && !hk_bin_of(to, s->kind)->slots && !hk_class_open(to, s->kind)) return false;
@@ -59,12 +59,12 @@ static void reclaim(hak_ctx *from, hak_ctx *to)
     for (hk_unit_id id = from->owned.all, next; id; id = next) {
         hk_slab *s = hk_slab_at(from->space, id);
         next = s->all_next;
-        if (s->kind < HK_BINS && !move(from, to, s)) return;
+        if (s->kind < HK_BINS && !move_slab(from, to, s)) return;
     }
 }
 
 /* Asks the OS, as long as *looks are left. The heap's lock is held. */
-static bool died(const hak_ctx *heap, unsigned *looks)
+static bool owner_died(const hak_ctx *heap, unsigned *looks)
 {
     const hak_os *os = &heap->space->os;
     uint64_t id = heap->heap->thread_id;
@@ -77,14 +77,14 @@ void hk_heap_reclaim(hak_ctx *heap)
 {
     hak_ctx *shared = heap->whole;
     hk_heaps *heaps = shared->heaps;
-    unsigned looks = LOOKS;
+    unsigned looks = STEAL_LOOKS;
     hk_lock_take(&heaps->lock);
     hak_ctx *first = heaps->sought ? heaps->sought : hk_heaps_first(shared), *other = first;
     hk_lock_drop(&heaps->lock);
     hk_heap_lock(heap);
     do {
         if (other != heap && hk_heap_try(other)) {
-            if (died(other, &looks)) reclaim(other, heap);
+            if (owner_died(other, &looks)) reclaim(other, heap);
             hk_heap_unlock(other);
         }
         other = other->heap->next ? other->heap->next : hk_heaps_first(shared);

@@ -166,7 +166,7 @@ static hk_slot *slots_find(hk_slot *slot, uintptr_t thread)
     return NULL;
 }
 
-static hk_slot *find(hk_heaps *heaps, uintptr_t thread)
+static hk_slot *find_slot(hk_heaps *heaps, uintptr_t thread)
 {
     hk_slot *slot = slots_find(hk_slot_first(heaps, thread), thread);
     hk_table *t = slot ? NULL : table_of(heaps);
@@ -188,7 +188,7 @@ static bool table_copy(hk_table *to, hak_ctx *shared, const hk_table *from)
 }
 
 /* With the lock of the shared context held. false = no memory for a table of so many threads. */
-static bool put(hak_ctx *shared, uintptr_t thread, hak_ctx *heap)
+static bool put_slot(hak_ctx *shared, uintptr_t thread, hak_ctx *heap)
 {
     hk_heaps *heaps = shared->heaps;
     if (slots_put(hk_slot_first(heaps, thread), shared, heap)) return true;
@@ -215,7 +215,7 @@ void hk_heap_renew(hak_ctx *heap)
 /* With the lock of the shared context held. */
 static bool own(hak_ctx *shared, hak_ctx *heap, uintptr_t thread)
 {
-    if (!put(shared, thread, heap)) return false;
+    if (!put_slot(shared, thread, heap)) return false;
     hk_lock_take(&of(heap)->lock);
     atomic_store_explicit(&heap->thread, thread, memory_order_relaxed);
     hk_heap_renew(heap);
@@ -227,7 +227,7 @@ static bool own(hak_ctx *shared, hak_ctx *heap, uintptr_t thread)
 void hk_heap_disown(hak_ctx *shared, hak_ctx *heap)
 {
     if (hk_heap_unowned(heap)) return;
-    hk_slot *slot = find(shared->heaps, hk_thread_of(heap));
+    hk_slot *slot = find_slot(shared->heaps, hk_thread_of(heap));
     if (slot) atomic_store_explicit(slot, shared, memory_order_release);
     of(heap)->left_by = hk_thread_of(heap);
     atomic_store_explicit(&heap->thread, 0, memory_order_relaxed);
@@ -235,7 +235,7 @@ void hk_heap_disown(hak_ctx *shared, hak_ctx *heap)
 
 hak_ctx *hk_heap_find(hak_ctx *shared)
 {
-    hk_slot *slot = find(shared->heaps, hk_thread_register());
+    hk_slot *slot = find_slot(shared->heaps, hk_thread_register());
     return slot ? heap_in(slot) : NULL;
 }
 
@@ -283,7 +283,7 @@ static hak_ctx *heap_left(hak_ctx *shared, uintptr_t thread)
 hak_ctx *hk_heap_claim(hak_ctx *shared, uintptr_t thread)
 {
     hk_heaps *heaps = shared->heaps;
-    hk_slot *slot = find(heaps, thread);
+    hk_slot *slot = find_slot(heaps, thread);
     if (slot) return heap_in(slot);
     if (atomic_load(&heaps->retired)) return NULL;
     hk_lock_take(&heaps->lock);
