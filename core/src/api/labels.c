@@ -213,7 +213,8 @@ HK_RACY static void count_owned(hak_ctx *ctx, hk_slab *s, void *user)
     } else if (s->kind < HK_BINS) {
         hk_extent *e = hk_extent_of_slab(ctx->space, s);
         char *p = hk_slab_start(e, s);
-        count_label(t, ctx->labels.on ? *hk_label_byte(e, s->kind, p) : 0, (size_t)s->units << HK_UNIT_SHIFT, 1);
+        count_label(t, ctx->labels.on ? *hk_label_byte(e, s->kind, p) : 0, (size_t)s->units << HK_UNIT_SHIFT,
+                    1);
     }
 }
 

@@ -13,10 +13,10 @@
 /* With the lock held. NULL = none, or no memory. */
 static struct hk_quarantine *quarantine_of(hak_ctx *whole)
 {
-    if (whole->quarantine) return whole->quarantine;
+    if (whole->watch->quarantine) return whole->watch->quarantine;
     struct hk_quarantine *q = hk_meta_alloc(whole, sizeof *q);
     if (q) *q = (struct hk_quarantine){0};
-    return whole->quarantine = q;
+    return whole->watch->quarantine = q;
 }
 
 static void *take_first(struct hk_quarantine *q)
@@ -101,7 +101,7 @@ bool hk_quarantine_end(hak_ctx *ctx)
     if (!(ctx->debug & HAK_DEBUG_QUARANTINE)) return false;
     for (void *p = NULL;;) {
         hk_whole_lock(whole);
-        struct hk_quarantine *q = whole->quarantine;
+        struct hk_quarantine *q = whole->watch->quarantine;
         if (p) q->leaving--;
         p = q && q->count ? take_first(q) : NULL;
         if (p) q->leaving++;
@@ -115,7 +115,7 @@ bool hk_quarantine_end(hak_ctx *ctx)
 
 size_t hk_quarantine_check(const hak_ctx *whole, hak_report_fn *report, void *user)
 {
-    const struct hk_quarantine *q = whole->quarantine;
+    const struct hk_quarantine *q = whole->watch ? whole->watch->quarantine : NULL;
     size_t wrong = 0;
     for (unsigned i = 0; q && i < q->count; i++) {
         const void *p = q->blocks[(q->first + i) % HK_HELD_MOST];

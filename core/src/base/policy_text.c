@@ -290,7 +290,7 @@ static void put_undone(printer *p, const hak_undone *u)
     tried_value(to, u, u->to);
     tried_value(from, u, u->from);
     print(p, "undone %s %s from %s cost %u without %u windows %u price %u fault %u\n", u->number, to, from,
-        u->cost, u->without, u->windows, u->price, u->fault_ns);
+          u->cost, u->without, u->windows, u->price, u->fault_ns);
 }
 
 size_t hak_policy_print(const hak_policy *policy, char *out, size_t room)

@@ -213,8 +213,13 @@ HK_INLINE bool hk_heap_unowned(const hak_ctx *heap)
     return hk_thread_of(heap) == 0;
 }
 
+/* Makes slots free. */
+void hk_slots_clear(hk_slot *slot, size_t count, hak_ctx *shared);
 /* Takes the heap from its thread. The caller holds the locks of the shared context and of the heap. */
 void hk_heap_disown(hak_ctx *shared, hak_ctx *heap);
+/* Gives the heap to a thread. The caller holds the lock of the shared context. false = no memory for a table of
+ * so many threads. */
+bool hk_heap_own(hak_ctx *shared, hak_ctx *heap, uintptr_t thread);
 /* Notes the calling thread's number as that of its heap. */
 void hk_heap_renew(hak_ctx *heap);
 /* Forwards a block of a kind, out of a stolen_from heap's magazines, to the heap that has its slab. */
@@ -253,6 +258,8 @@ void hk_heaps_settings_set(hk_heaps *heaps, const hak_tuning *from);
 uint32_t hk_heaps_settings_get(hk_heaps *heaps, hak_tuning *out);
 /* Makes the heap take over what changed. The heap's thread calls this. */
 void hk_heap_settings_follow(hak_ctx *heap);
+/* Lets the heap take part in the profile of its shared context, if there is one. */
+void hk_heap_observe(hak_ctx *heap);
 /* Tells the shared context, whose lock is held, that it has a profile. Each thread takes part from its next
  * slow path. */
 void hk_shared_observe(hak_ctx *shared);

@@ -19,7 +19,7 @@ static uintptr_t addresses_below(const hak_space_options *o)
 
 /* Copies options of any version, which may be NULL; what is wrong with them, NULL = nothing. */
 static const char *read_space_options(hak_space_options *o, hak_os *os, hak_tuning *t, uint32_t *given,
-                                const hak_space_options *host)
+                                      const hak_space_options *host)
 {
     static const hak_space_options defaults = HAK_SPACE_OPTIONS_INIT;
     const size_t least = (size_t)128 << 10, most = (size_t)1 << 40;

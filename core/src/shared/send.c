@@ -254,29 +254,6 @@ void hk_free_direct(hak_ctx *shared, const hak_ctx *mine, void *p, size_t n)
     }
 }
 
-void hk_remote_unpack(hak_ctx *heap, hk_batch *b, bool own)
-{
-    hk_heap *h = heap->heap;
-    HK_ASSERT(hk_lock_held(&h->lock) && hk_batch_sound(b));
-    unsigned n = hk_batch_count(b), others = hk_slab_free_all(heap, b->blocks, n, own);
-    hk_add(&h->in_bytes, hk_get(&b->bytes));
-    hk_add(&h->in_blocks, n);
-    for (unsigned i = 0; i < others; i++)
-        if (HK_UNLIKELY(!hk_block_put_back(heap, b->blocks[i]))) hk_heap_forward(heap, b->blocks[i]);
-    hk_mpsc_push(&b->from->heap->empties, &b->link);
-}
-
-void hk_remote_drain(hak_ctx *heap, bool own)
-{
-    if (HK_UNLIKELY(atomic_load_explicit(&heap->heap->strays, memory_order_relaxed))) hk_heap_strays(heap);
-    for (hk_link *at = hk_mpsc_take(&heap->heap->queue), *next; at; at = next) {
-        next = at->next;
-        __builtin_prefetch(next, 1);
-        if (!own) heap->heap->away += hk_get(&hk_batch_of(at)->bytes);
-        if (!hk_transfer_put(heap, hk_batch_of(at))) hk_remote_unpack(heap, hk_batch_of(at), own);
-    }
-}
-
 /* ---- Freeing -------------------------------------------------------------------------------------- */
 
 HK_INLINE struct hk_remote_mixed *box_of(hak_ctx *heap, uint32_t id)
