@@ -19,7 +19,7 @@ static struct hk_quarantine *quarantine_of(hak_ctx *whole)
     return whole->watch->quarantine = q;
 }
 
-static void *take_first(struct hk_quarantine *q)
+static void *let_go(struct hk_quarantine *q)
 {
     void *p = q->blocks[q->first];
     q->first = (q->first + 1) % HK_HELD_MOST;
@@ -76,7 +76,7 @@ void *hk_quarantine(hak_ctx *ctx, void *p, size_t *n)
         hk_check_size(ctx, p, *n);
         hk_asked_set(ctx, p, HK_HELD, false);
         memset(p, HK_POISON_FREE, hk_block_size(ctx, p));
-        if (q->count == HK_HELD_MOST) out = take_first(q);
+        if (q->count == HK_HELD_MOST) out = let_go(q);
         q->blocks[(q->first + q->count++) % HK_HELD_MOST] = p;
     }
     hk_whole_unlock(whole);
@@ -103,7 +103,7 @@ bool hk_quarantine_end(hak_ctx *ctx)
         hk_whole_lock(whole);
         struct hk_quarantine *q = whole->watch->quarantine;
         if (p) q->leaving--;
-        p = q && q->count ? take_first(q) : NULL;
+        p = q && q->count ? let_go(q) : NULL;
         if (p) q->leaving++;
         hk_whole_unlock(whole);
         if (!p) return some;
