@@ -103,21 +103,12 @@ static HK_NOINLINE void free_in_new_heap(hak_ctx *shared, void *p, size_t n)
     else free_without_heap(shared, p, n);
 }
 
-/* Samples of a profile lie in units of another kind, so blocks of this kind are freed as without a
- * profile. */
-static HK_NOINLINE void free_overflow_checked(hak_ctx *ctx, void *p, size_t n, hk_bin *bin, uint32_t kind)
-{
-    bool same = kind < HK_SMALL_CLASSES && !(ctx->checked & HK_CHECKED);
-    if (HK_UNLIKELY(!same)) free_other(ctx, p, n, kind);
-    else if (ctx->role) hk_heap_overflow(ctx, bin, p);
-    else hk_magazine_overflow(ctx, bin, p);
-}
-
-/* Frees a block that neither a magazine nor a row takes. */
+/* Frees a block that neither a magazine nor a row takes. Samples of a profile lie in units of another kind,
+ * so blocks of this kind are freed as without a profile. */
 static HK_NOINLINE void free_overflow(hak_ctx *ctx, void *p, size_t n, hk_bin *bin)
 {
     uint32_t kind = HK_LIKELY(bin->slots != NULL) ? bin->kind : hk_kind_in_window(ctx, p);
-    if (HK_UNLIKELY(kind >= HK_SMALL_CLASSES || ctx->checked)) free_overflow_checked(ctx, p, n, bin, kind);
+    if (HK_UNLIKELY(kind >= HK_SMALL_CLASSES || ctx->checked & HK_CHECKED)) free_other(ctx, p, n, kind);
     else if (HK_UNLIKELY(ctx->role)) hk_heap_overflow(ctx, bin, p);
     else hk_magazine_overflow(ctx, bin, p);
 }

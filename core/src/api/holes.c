@@ -30,19 +30,11 @@ HK_RACY static void count_holes(hak_ctx *ctx, hk_slab *s, void *user)
 static void sum_holes(hak_ctx *whole, hole_sums *t)
 {
     memset(t, 0, sizeof *t);
-    if (whole->heaps) {
-        hk_lock_take(&whole->heaps->walk);
-        for (hak_ctx *heap = hk_heaps_first(whole); heap; heap = heap->heap->next)
-            hk_heap_walk(heap, count_holes, t);
-        hk_lock_drop(&whole->heaps->walk);
-        return;
+    if (!whole->heaps) {
+        hk_rows_settle(whole);
+        hk_batches_return(whole);
     }
-    hk_rows_settle(whole);
-    hk_batches_return(whole);
-    HK_EACH_OWNED(whole, s)
-    {
-        count_holes(whole, s, t);
-    }
+    hk_walk(whole, count_holes, t);
 }
 
 int hak_classes_stats(const hak_ctx *ctx, hak_class_info *out, size_t count)

@@ -69,52 +69,42 @@ typedef struct request {
     hak_site site;
     bool *zero;
 } request;
-typedef void *source(hak_ctx *heap, const request *r);
 
-static void *from_any(hak_ctx *heap, const request *r)
+enum { ASK_NOBODY, ASK_ANY, ASK_SLAB, ASK_UNITS, ASK_PACKED, ASK_WIDER };
+static void *ask(unsigned whom, hak_ctx *heap, const request *r)
 {
-    return alloc_small(heap, r->sc, r->n, r->label);
+    if (whom == ASK_ANY) return alloc_small(heap, r->sc, r->n, r->label);
+    if (whom == ASK_SLAB) return alloc_in_slab(heap, r->sc, r->label);
+    if (whom == ASK_PACKED) return hk_packed_last(heap, r->sc, r->n, r->label);
+    if (whom == ASK_UNITS && r->n <= HK_RUN_MAX && r->align <= HK_UNIT)
+        return hk_run_alloc(heap, hk_max(r->n, 1), r->label, r->zero);
+    if (whom == ASK_UNITS) return hk_big_alloc(heap, r->align, r->n, r->label, r->site, r->zero);
+    if (whom == ASK_NOBODY || hk_bins_none(heap)) return NULL;
+    unsigned wider = hk_class_wider(heap, r->sc);
+    return wider < HK_SMALL_CLASSES ? alloc_in_slab(heap, wider, r->label) : NULL;
 }
 
-static void *from_slab(hak_ctx *heap, const request *r)
-{
-    return alloc_in_slab(heap, r->sc, r->label);
-}
-
-static void *from_units(hak_ctx *heap, const request *r)
-{
-    if (r->n > HK_RUN_MAX || r->align > HK_UNIT)
-        return hk_big_alloc(heap, r->align, r->n, r->label, r->site, r->zero);
-    return hk_run_alloc(heap, hk_max(r->n, 1), r->label, r->zero);
-}
-
-static void *from_packed(hak_ctx *heap, const request *r)
-{
-    return hk_packed_last(heap, r->sc, r->n, r->label);
-}
-
-static void *from_wider(hak_ctx *heap, const request *r)
-{
-    unsigned sc = hk_bins_none(heap) ? HK_SMALL_CLASSES : hk_class_wider(heap, r->sc);
-    return sc < HK_SMALL_CLASSES ? alloc_in_slab(heap, sc, r->label) : NULL;
-}
-
-/* What the context gives up, and who is asked then, for a small block, one in a slab, a large one. Cheap ways
- * come first, as near a limit many allocations come here and are served from packed units; all of these are
- * searched for empty ones only before the result is NULL. */
+/* What the context gives up, and who is asked if there was any, for a small block, one in a slab, a large
+ * one. Cheap ways come first, as near a limit many allocations come here and are served from packed units;
+ * all of these are searched for empty ones only before the result is NULL. Numbers, not functions: these would
+ * be writable data in position-independent code. */
+enum { GIVE_NOTHING, GIVE_CACHES, GIVE_PACKED }; /* see trim.h */
 enum { SMALL, IN_SLAB, LARGE };
 static const struct {
-    bool (*give_up)(hak_ctx *heap); /* NULL = nothing; false = there was nothing, and nobody is asked */
-    source *ask[3];
+    uint8_t give, ask[3];
 } LADDER[] = {
-    {NULL, {from_any, from_slab, from_units}},
-    {hk_give_up,
-     {from_any, from_slab, from_units}}, /* magazines, empty slabs, cached big blocks, other heaps' too */
-    {NULL, {from_packed}},               /* a free packed block, of whatever class */
-    {hk_give_up_packed, {from_any, from_slab, from_units}}, /* packed units without blocks */
-    {NULL, {from_packed}},
-    {NULL, {from_wider}},
+    {GIVE_NOTHING, {ASK_ANY, ASK_SLAB, ASK_UNITS}},
+    {GIVE_CACHES, {ASK_ANY, ASK_SLAB, ASK_UNITS}},
+    {GIVE_NOTHING, {ASK_PACKED}},
+    {GIVE_PACKED, {ASK_ANY, ASK_SLAB, ASK_UNITS}},
+    {GIVE_NOTHING, {ASK_PACKED}},
+    {GIVE_NOTHING, {ASK_WIDER}},
 };
+
+static bool give_up_for(unsigned give, hak_ctx *heap)
+{
+    return give == GIVE_NOTHING || (give == GIVE_CACHES ? hk_give_up(heap) : hk_give_up_packed(heap));
+}
 
 /* Serves a request from this rung on. The heap is entered, and left afterwards. At the end of the ladder the
  * blocks in quarantine are freed, and it begins anew. */
@@ -123,8 +113,8 @@ static HK_NOINLINE void *climb(hak_ctx *heap, unsigned kind, unsigned from, cons
     for (;; from = 0) {
         void *p = NULL;
         for (unsigned i = from; !p && i < sizeof LADDER / sizeof *LADDER; i++)
-            if (LADDER[i].ask[kind] && (!LADDER[i].give_up || LADDER[i].give_up(heap)))
-                p = LADDER[i].ask[kind](heap, r);
+            if (LADDER[i].ask[kind] && give_up_for(LADDER[i].give, heap))
+                p = ask(LADDER[i].ask[kind], heap, r);
         hk_leave(heap);
         if (p || !hk_quarantine_end(heap)) return p;
         hk_enter(heap);

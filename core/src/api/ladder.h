@@ -18,12 +18,12 @@
 
 #include "heap/ctx.h"
 
-/* A block of the class, of a local context or the calling thread's heap. n: bytes to take, or 0 = those of the
- * class: above 1 KiB packed blocks have that size. */
+/* A block of the class, of a local context or the calling thread's heap. n: bytes to take above 1 KiB, where
+ * packed blocks have that size; 0 = those of the class. */
 HK_NOINLINE void *hk_alloc_class(hak_ctx *ctx, unsigned sc, size_t n, hak_label label);
 /* A block for n bytes from a slab of the class, never packed. */
 void *hk_alloc_in_slab(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site);
-/* A run or a big block: n above 32 KiB, or of large alignment. *zero tells whether the block reads as zero. */
+/* A run or a big block: n above 32 KiB, or of large alignment. *zero tells whether it reads as zero. */
 void *hk_alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero);
 
 #endif

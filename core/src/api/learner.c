@@ -245,21 +245,12 @@ static void count_heap(hak_ctx *heap, float *sizes)
 static void see_sizes(hak_ctx *ctx, float *sizes)
 {
     memset(sizes, 0, HK_SIZES * sizeof *sizes);
-    if (ctx->heaps) {
-        hk_lock_take(&ctx->heaps->walk);
-        for (hak_ctx *heap = hk_heaps_first(ctx); heap; heap = heap->heap->next) {
-            hk_heap_walk(heap, count_slab, sizes);
-            hk_heap_lock(heap);
-            count_heap(heap, sizes);
-            hk_heap_unlock(heap);
-        }
-        hk_lock_drop(&ctx->heaps->walk);
-    } else {
-        HK_EACH_OWNED(ctx, s)
-        {
-            count_slab(ctx, s, sizes);
-        }
-        count_heap(ctx, sizes);
+    hk_walk(ctx, count_slab, sizes);
+    if (!ctx->heaps) count_heap(ctx, sizes);
+    for (hak_ctx *heap = ctx->heaps ? hk_heaps_first(ctx) : NULL; heap; heap = heap->heap->next) {
+        hk_heap_lock(heap);
+        count_heap(heap, sizes);
+        hk_heap_unlock(heap);
     }
 }
 

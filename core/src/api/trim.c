@@ -16,7 +16,7 @@
 #include "shared/thread_heap.h"
 #include "shared/transfer.h"
 
-/* Gives up packed memory by this, and caches before if they are not to stay. magazines: whether these may be touched,
+/* Gives up caches, if they are not to stay, and packed memory. magazines: whether these may be touched,
  * because they belong to the calling thread or to nobody. Returns bytes. */
 static size_t flush_as(hak_ctx *ctx, bool caches, bool magazines, void (*trim_packed)(hak_ctx *ctx))
 {
@@ -109,17 +109,7 @@ size_t hak_ctx_trim(hak_ctx *ctx)
     size_t before = hk_get(&whole->space->purged_bytes);
     hak_ctx_flush(whole);
     hk_space_purge(whole->space);
-    if (whole->heaps) {
-        hk_lock_take(&whole->heaps->walk);
-        for (hak_ctx *heap = hk_heaps_first(whole); heap; heap = heap->heap->next)
-            hk_heap_walk(heap, release_holes, NULL);
-        hk_lock_drop(&whole->heaps->walk);
-    } else {
-        HK_EACH_OWNED(ctx, s)
-        {
-            release_holes(ctx, s, NULL);
-        }
-    }
+    hk_walk(whole, release_holes, NULL);
     return hk_get(&ctx->space->purged_bytes) - before;
 }
 

@@ -57,7 +57,7 @@ static bool make_room(hak_ctx *ctx)
     return done || hk_quarantine_end(ctx);
 }
 
-void *hk_watched_again(hak_ctx *ctx, void *p, size_t n)
+void *hk_watch_again(hak_ctx *ctx, void *p, size_t n)
 {
     if (!p || !(ctx->debug & HAK_DEBUG_CHECK)) return p;
     if (!note_asked(ctx, p, n) && !(make_room(ctx) && note_asked(ctx, p, n))) {
@@ -71,7 +71,7 @@ void *hk_watched_again(hak_ctx *ctx, void *p, size_t n)
 /* Without a profile. */
 static void *new_block(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site)
 {
-    p = hk_watched_again(ctx, p, n);
+    p = hk_watch_again(ctx, p, n);
     if (p) hk_trace_note(ctx, HAK_TRACE_ALLOC, p, n, label, site);
     return p;
 }
@@ -115,5 +115,5 @@ void *hk_watch_moved(hak_ctx *ctx, const void *p, void *q, size_t size, size_t n
 {
     hak_label given = hk_label_after(ctx, q, label);
     if (hk_profile_of(ctx)) hk_profile_resized(ctx, p, q, size, hk_block_size(ctx, q), given, site);
-    return q == p ? hk_watched_again(ctx, q, n) : new_block(ctx, q, n, given, site);
+    return q == p ? hk_watch_again(ctx, q, n) : new_block(ctx, q, n, given, site);
 }

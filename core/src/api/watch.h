@@ -17,9 +17,7 @@
 /* Takes one block of a class that has slabs, past the magazine. NULL = no memory. */
 void *hk_check_alloc(hak_ctx *ctx, hk_bin *bin, hak_label label);
 
-/* The caller holds no lock of the context in any of these. */
-
-/* heap: a local context, or the calling thread's heap. */
+/* The caller of any of these holds no lock of the context. heap: a local context, or the calling thread's. */
 HK_INLINE void hk_watch_before(hak_ctx *heap)
 {
     if (HK_UNLIKELY(heap->checked & HK_OBSERVED)) hk_profile_enter(heap);
@@ -37,15 +35,11 @@ HK_INLINE void *hk_watch_new(hak_ctx *heap, void *p, size_t n, size_t size, hak_
  * NULL = none is to be freed. */
 HK_COLD void *hk_watch_free(hak_ctx *ctx, void *p, size_t *n);
 
-/* The block at p is to have n bytes. Returns its usable size; 0 = it is no block, which is reported and counts
- * as a failure. */
+/* The block at p is to have n bytes. Returns its usable size; 0 = it is no block: reported, and counts as a
+ * failure. */
 size_t hk_watch_resize(hak_ctx *ctx, void *p, size_t told, size_t n, int label, hak_site site);
 /* It was asked for again, with n bytes. Returns p; NULL = as hk_watch_new(). */
-HK_COLD void *hk_watched_again(hak_ctx *ctx, void *p, size_t n);
-HK_INLINE void *hk_watch_again(hak_ctx *ctx, void *p, size_t n)
-{
-    return HK_LIKELY(!ctx->debug) ? p : hk_watched_again(ctx, p, n);
-}
+void *hk_watch_again(hak_ctx *ctx, void *p, size_t n);
 /* It had `size` bytes and was resized without a copy: it is at q now. */
 HK_COLD void *hk_watch_moved(hak_ctx *ctx, const void *p, void *q, size_t size, size_t n, int label,
                              hak_site site);
@@ -56,8 +50,7 @@ HK_COLD void *hk_watch_moved(hak_ctx *ctx, const void *p, void *q, size_t size, 
 HK_NOINLINE void *hk_alloc_watched(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site);
 /* Frees p, a block of a local context that is checked. */
 HK_NOINLINE void hk_free_watched(hak_ctx *ctx, void *p, size_t n);
-/* Counts an allocation with an alignment of its own, in a context with HAK_DEBUG_GUARD. NULL = it is not to lie
- * before a guard page, or cannot. */
+/* Counts an allocation with an alignment of its own, with HAK_DEBUG_GUARD. NULL = it was not drawn. */
 HK_COLD void *hk_guard_aligned(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site);
 
 #endif

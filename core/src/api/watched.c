@@ -16,8 +16,6 @@
 #include "shared/thread_heap.h"
 #include "shared/transfer.h"
 
-/* ---- Any block ------------------------------------------------------------------------------------- */
-
 static HK_NOINLINE void *alloc_seen(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site)
 {
     if (!hk_may_allocate(ctx)) return hk_fail(ctx);
@@ -115,7 +113,7 @@ static HK_NOINLINE void *batch_from_slabs(hak_ctx *heap, unsigned sc, hak_label 
 }
 
 /* Takes a block of a batch, none of which is a sample. NULL = a sample is due, or there is no batch. Calls to
- * a shared context find here what is left of a batch, because the table of that context leads past batches. */
+ * a shared context find here what is left of a batch: the table of that context leads past batches. */
 static void *from_batch(hak_ctx *heap, unsigned sc, hak_label label)
 {
     hk_bin *next = &hk_batches_of(heap)->next[sc];

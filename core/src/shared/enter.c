@@ -72,3 +72,18 @@ void hk_heap_walk(hak_ctx *heap, void (*fn)(hak_ctx *heap, hk_slab *s, void *use
     }
     hk_heap_unlock(heap);
 }
+
+void hk_walk(hak_ctx *whole, void (*fn)(hak_ctx *heap, hk_slab *s, void *user), void *user)
+{
+    if (!whole->heaps) {
+        HK_EACH_OWNED(whole, s)
+        {
+            fn(whole, s, user);
+        }
+        return;
+    }
+    hk_lock_take(&whole->heaps->walk);
+    for (hak_ctx *heap = hk_heaps_first(whole); heap; heap = heap->heap->next)
+        hk_heap_walk(heap, fn, user);
+    hk_lock_drop(&whole->heaps->walk);
+}

@@ -71,12 +71,6 @@ static hak_ctx *heap_in(const hk_slot *slot)
     return atomic_load_explicit(slot, memory_order_acquire);
 }
 
-void hk_slots_clear(hk_slot *slot, size_t count, hak_ctx *shared)
-{
-    for (size_t i = 0; i < count; i++)
-        atomic_store_explicit(&slot[i], shared, memory_order_relaxed);
-}
-
 static hk_table *table_new(hak_ctx *shared, unsigned bits)
 {
     size_t size = ((size_t)1 << bits) + HK_PROBES; /* the last slots have followers, too */
