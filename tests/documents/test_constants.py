@@ -28,6 +28,14 @@ class Constants(unittest.TestCase):
         self.assertRegex(text("docs/internals/allocation.md"), rf"and from an? {part} of that on while chunks are filled")
         self.assertRegex(text("docs/guide/modes.md"), rf"an? {part} of it where a heap grows fast")
 
+    def test_ladder(self):
+        head = (SOURCE / "core/src/api/ladder.h").read_text().split("*/")[0]
+        headers = "".join(path.read_text() for path in (SOURCE / "core/src").glob("*/*.h"))
+        functions = re.findall(r"\bhk_\w+", head)
+        self.assertGreater(len(functions), 8)
+        for function in functions:
+            self.assertRegex(headers, rf"[ *]{function}\([\w ]*hak_ctx \*", function)
+
     def test_waits_of_locks(self):
         for what, name in ("spins", "SPINS"), ("yields", "YIELDS"):
             said = number("docs/internals/shared-contexts.md", rf"{what} (\d+) times")

@@ -2,7 +2,7 @@
 """layers.py nm source-folder [--except FILE:WHAT]... object...
 
 The folders of the core are in layers: a file may include, and call, what is in its own folder and in those
-below it. The modules of some folders are in an order, too: a module is NAME.c, NAME.h or both, and it knows the modules
+below it. The modules of each folder are in an order, too: a module is NAME.c, NAME.h or both, and it knows the modules
 before it. Checked in the sources (#include "folder/file.h") and in the objects (undefined symbols). A header of each
 folder says what lives there. scripts/amalgamate has the same order. The host's error callback is called in one place, in
 the highest folder."""
@@ -22,14 +22,15 @@ MODULES = {
         packed_group put magazine reclaim packed_groups packed_large packed_grow refill packed run run_magazine batch label_on big
         guard asked block holes canary block_free placement apply_heap hints context""".split(),
     "profile": "profile table counted draw windows sample trend growth".split(),
+    "shared": "thread_heap remote stray transfer apply_threads enter send steal heaps fork".split(),
     "learn": "bandit learn".split(),
-    "api": """errors limits trace policy options profile stats holes learner quarantine trim check guard context large alloc
-        owned labels realloc aligned calloc inline windows""".split(),
+    "api": """errors limits trace policy options profile stats holes learner quarantine trim check guard watch context ladder
+        watched alloc owned labels realloc aligned calloc inline windows""".split(),
 }
 # Upward all the same: (file, what it includes or calls), with the reason. An exception that is no longer needed goes.
 EXCEPTIONS = {
     # These free a block as the host does, whatever its kind.
-    ("api/check.c", "hak_free"),
+    ("api/watch.c", "hak_free"),
     ("api/quarantine.c", "hak_free_sized"),
     ("api/stats.c", "hak_free"),
 }

@@ -1,12 +1,9 @@
 /* Blocks of a given alignment, and the sizes that requests round to. */
 #include "api/alloc.h"
 
-#include "api/check.h"
 #include "api/errors.h"
-#include "api/guard.h"
-#include "api/large.h"
-#include "api/profile.h"
-#include "api/trace.h"
+#include "api/ladder.h"
+#include "api/watch.h"
 #include "heap/block.h"
 #include "heap/block_free.h"
 #include "heap/canary.h"
@@ -38,14 +35,14 @@ static bool align_wrong(hak_ctx *ctx, size_t align)
 
 /* *zero tells whether the block reads as zero. The size asked for is noted once: large blocks have it
  * already. */
-static void *alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
+static void *alloc_aligned(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site, bool *zero)
 {
     *zero = false;
     if (align_wrong(ctx, align)) return hk_fail(ctx);
     if (align <= 16 && n <= HK_SMALL_MAX) {
         size_t rounded = align <= 8 ? n : hk_align_up(n ? n : 1, 16);
         void *p = hak_alloc_cs(ctx, rounded, label, site);
-        return rounded == n ? p : hk_check_new(ctx, p, n);
+        return rounded == n ? p : hk_watch_again(ctx, p, n);
     }
     if (HK_UNLIKELY(ctx->checked & HK_GUARDED)) {
         void *p = hk_guard_aligned(ctx, align, n, label, site);
@@ -53,14 +50,13 @@ static void *alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_si
     }
     size_t with = hk_with_canary(ctx, n);
     if (!in_slab(ctx, align, with)) return hk_alloc_large(ctx, align, n, label, site, zero);
-    return hk_check_first(ctx, hk_alloc_in_slab(ctx, aligned_class(ctx, align, with), label, site), n, label,
-                          site);
+    return hk_alloc_in_slab(ctx, aligned_class(ctx, align, with), n, label, site);
 }
 
 void *hak_aligned_alloc_cs(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site)
 {
     bool ignored;
-    return alloc(ctx, align, n, label, site, &ignored);
+    return alloc_aligned(ctx, align, n, label, site, &ignored);
 }
 
 void *hak_aligned_alloc(hak_ctx *ctx, size_t align, size_t n)
@@ -74,7 +70,7 @@ void *hak_aligned_calloc_cs(hak_ctx *ctx, size_t align, size_t count, size_t n, 
     size_t total;
     if (!hk_total(ctx, count, n, &total)) return NULL;
     bool zero;
-    void *p = alloc(ctx, align, total, label, site, &zero);
+    void *p = alloc_aligned(ctx, align, total, label, site, &zero);
     return p && !zero ? memset(p, 0, total) : p;
 }
 
@@ -104,13 +100,13 @@ static size_t new_size(const hak_ctx *ctx, size_t align, size_t n)
 }
 
 /* Whether a block in which n bytes fit is kept: a new one would save little. */
-static bool stays(const hak_ctx *ctx, size_t align, size_t size, size_t n)
+static bool stays_aligned(const hak_ctx *ctx, size_t align, size_t size, size_t n)
 {
     size_t least = new_size(ctx, align, n);
     return size <= least || (!(ctx->checked & HK_CHECKED) && size - least <= HK_ROOM(size));
 }
 
-static void *reallocate(hak_ctx *ctx, void *p, size_t align, size_t n, int label, hak_site site)
+static void *reallocate_aligned(hak_ctx *ctx, void *p, size_t align, size_t n, int label, hak_site site)
 {
     if (!p) return hak_aligned_alloc_cs(ctx, align, n, label == HK_KEEP_LABEL ? 0 : (hak_label)label, site);
     if (align_wrong(ctx, align)) return hk_fail(ctx);
@@ -118,19 +114,12 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t align, size_t n, int label
     if (align <= 8 || (align <= HK_PAGE && n > HK_SMALL_MAX))
         return label == HK_KEEP_LABEL ? hak_realloc(ctx, p, n)
                                       : hak_realloc_cs(ctx, p, n, (hak_label)label, site);
-    size_t size = hak_usable_size(ctx, p), failures = hk_get(&ctx->account.failures);
-    if (HK_UNLIKELY(size == 0)) {
-        hk_trace_note(ctx, HAK_TRACE_REALLOC, p, n, 0, site);
-        hk_misuse(ctx, p);
-        return hk_fail(ctx);
-    }
-    if (HK_UNLIKELY(ctx->debug & HAK_DEBUG_CHECK)) {
-        hk_trace_note(ctx, HAK_TRACE_REALLOC, p, n, hk_label_after(ctx, p, label), site);
-        hk_check_size(ctx, p, HAK_NONE);
-    }
+    size_t size = hk_watch_resize(ctx, p, HAK_NONE, n, label, site),
+           failures = hk_get(&ctx->account.failures);
+    if (HK_UNLIKELY(size == 0)) return NULL;
     bool fits = n <= size && (uintptr_t)p % align == 0;
-    if (fits && stays(ctx, align, size, n) && hk_takes_label(ctx, p, size, label))
-        return hk_stay(ctx, hk_check_new(ctx, p, n), label);
+    if (fits && stays_aligned(ctx, align, size, n) && hk_takes_label(ctx, p, size, label))
+        return hk_stay(ctx, hk_watch_again(ctx, p, n), label);
     hak_label given = hk_label_after(ctx, p, label);
     void *q = hak_aligned_alloc_cs(ctx, align, n, given, site);
     if (q) {
@@ -142,15 +131,15 @@ static void *reallocate(hak_ctx *ctx, void *p, size_t align, size_t n, int label
     }
     if (!fits) return NULL;
     hk_set(&ctx->account.failures, failures); /* no call failed */
-    return hk_stay(ctx, hk_check_new(ctx, p, n), label);
+    return hk_stay(ctx, hk_watch_again(ctx, p, n), label);
 }
 
 void *hak_aligned_realloc_cs(hak_ctx *ctx, void *p, size_t align, size_t n, hak_label label, hak_site site)
 {
-    return reallocate(ctx, p, align, n, label, site);
+    return reallocate_aligned(ctx, p, align, n, label, site);
 }
 
 void *hak_aligned_realloc(hak_ctx *ctx, void *p, size_t align, size_t n)
 {
-    return reallocate(ctx, p, align, n, HK_KEEP_LABEL, 0);
+    return reallocate_aligned(ctx, p, align, n, HK_KEEP_LABEL, 0);
 }

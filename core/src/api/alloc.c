@@ -5,19 +5,13 @@
  * units (packed.c), runs, big blocks. */
 #include "api/alloc.h"
 
-#include "api/check.h"
-#include "api/context.h"
 #include "api/errors.h"
-#include "api/guard.h"
-#include "api/large.h"
-#include "api/limits.h"
-#include "api/profile.h"
-#include "api/quarantine.h"
+#include "api/ladder.h"
 #include "api/trace.h"
-#include "api/trim.h"
+#include "api/watch.h"
 #include "heap/block.h"
 #include "heap/block_free.h"
-#include "heap/canary.h"
+#include "heap/guard.h"
 #include "heap/label.h"
 #include "heap/magazine.h"
 #include "heap/packed.h"
@@ -26,7 +20,6 @@
 #include "heap/slab.h"
 #include "shared/remote.h"
 #include "shared/thread_heap.h"
-#include "shared/transfer.h"
 
 static HK_NOINLINE void *alloc_empty(hak_ctx *ctx, size_t n, hak_label label, hak_site site,
                                      const hk_bin *bin);
@@ -113,21 +106,12 @@ static HK_NOINLINE void free_in_new_heap(hak_ctx *shared, void *p, size_t n)
     else free_without_heap(shared, p, n);
 }
 
-/* Samples of a profile lie in units of another kind, so blocks of this kind are freed as without a
- * profile. */
-static HK_NOINLINE void free_past_checked(hak_ctx *ctx, void *p, size_t n, hk_bin *bin, uint32_t kind)
-{
-    bool same = kind < HK_SMALL_CLASSES && !(ctx->checked & HK_CHECKED);
-    if (HK_UNLIKELY(!same)) free_other(ctx, p, n, kind);
-    else if (ctx->role) hk_heap_overflow(ctx, bin, p);
-    else hk_magazine_overflow(ctx, bin, p);
-}
-
-/* Frees a block that neither a magazine nor a row takes. */
-static HK_NOINLINE void free_past(hak_ctx *ctx, void *p, size_t n, hk_bin *bin)
+/* Frees a block that neither a magazine nor a row takes. Samples of a profile lie in units of another kind,
+ * so blocks of this kind are freed as without a profile. */
+static HK_NOINLINE void free_overflow(hak_ctx *ctx, void *p, size_t n, hk_bin *bin)
 {
     uint32_t kind = HK_LIKELY(bin->slots != NULL) ? bin->kind : hk_kind_in_window(ctx, p);
-    if (HK_UNLIKELY(kind >= HK_SMALL_CLASSES || ctx->checked)) free_past_checked(ctx, p, n, bin, kind);
+    if (HK_UNLIKELY(kind >= HK_SMALL_CLASSES || ctx->checked & HK_CHECKED)) free_other(ctx, p, n, kind);
     else if (HK_UNLIKELY(ctx->role)) hk_heap_overflow(ctx, bin, p);
     else hk_magazine_overflow(ctx, bin, p);
 }
@@ -164,7 +148,7 @@ HK_INLINE void free_in(hak_ctx *ctx, void *p, size_t n)
         }
         hk_stay_third(n);
         if (HK_LIKELY(bin->slots && hk_row_free(hk_row_of(bin), p))) return;
-        free_past(ctx, p, n, bin);
+        free_overflow(ctx, p, n, bin);
         return;
     }
     if (HK_LIKELY(kind == HK_KIND_PACKED))
@@ -220,94 +204,10 @@ void hak_free_cs(hak_ctx *ctx, void *p, hak_site site)
 
 /* ---- Slow paths ---------------------------------------------------------------------------------- */
 
-/* The slow path of a context that checks or is profiled. */
-static HK_NOINLINE void *alloc_in_slab_checked(hak_ctx *ctx, hk_bin *bin, hak_label label)
-{
-    if (ctx->checked & HK_CHECKED) return hk_check_alloc(ctx, bin, label);
-    void **shut = hk_bin_is_shut(bin) ? bin->lo : NULL, *p = NULL;
-    if (shut) bin->lo = bin->slots;
-    if (bin->top != bin->lo || hk_slab_refill(ctx, bin, hk_refill_of(bin))) {
-        p = *--bin->top;
-        if (ctx->labels.on) hk_label_set(hk_extent_of(ctx->space, p), bin->kind, p, label);
-    }
-    if (shut) hk_bin_shut(bin, shut);
-    return p;
-}
-
-static void *alloc_in_slab(hak_ctx *ctx, unsigned sc, hak_label label)
-{
-    hk_bin *bin = hk_bin_of(ctx, sc);
-    if (!bin->slots || hk_packed_keeps(ctx, sc)) {
-        if (!hk_class_open(ctx, sc)) return NULL;
-        bin = hk_bin_of(ctx, sc);
-    }
-    if (HK_UNLIKELY(ctx->checked)) return alloc_in_slab_checked(ctx, bin, label);
-    if (bin->top == bin->lo && !hk_slab_refill(ctx, bin, hk_refill_of(bin))) return NULL;
-    void *p = *--bin->top;
-    if (ctx->labels.on) hk_label_set(hk_extent_of(ctx->space, p), sc, p, label);
-    return p;
-}
-
-/* A class whose slabs are full. */
-static HK_NOINLINE void *alloc_beside_slabs(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
-{
-    return hk_class_has_free(ctx, hk_bin_of(ctx, sc)) ? NULL : hk_packed_beside_slabs(ctx, sc, n, label);
-}
-
-/* n: bytes asked for, or 0. Above 1 KiB packed blocks have that size, not that of the class. */
-static void *alloc_small(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
-{
-    bool packed = !hk_bin_of(ctx, sc)->slots || hk_packed_keeps(ctx, sc);
-    void *p = packed ? hk_packed_alloc(ctx, sc, n, label) : alloc_beside_slabs(ctx, sc, n, label);
-    if (p) return p;
-    if (HK_UNLIKELY(ctx->role)) sc = hk_borrow_class(ctx, sc);
-    else if (packed && hk_packed_has_rest(ctx)) return NULL;
-    return alloc_in_slab(ctx, sc, label);
-}
-
-/* The last resort when nothing is left to give back: a free block of a wider class. */
-static void *alloc_wider(hak_ctx *ctx, unsigned sc, hak_label label)
-{
-    if (hk_bins_none(ctx)) return NULL;
-    unsigned wider = hk_class_wider(ctx, sc);
-    return wider < HK_SMALL_CLASSES ? alloc_in_slab(ctx, wider, label) : NULL;
-}
-
-/* Called when there was no memory. Cheap ways come first, as near a limit many allocations come here and are
- * served from packed units. Only before the result is NULL are all of these searched for empty ones. */
-static HK_COLD void *alloc_last(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
-{
-    void *p = hk_give_up(ctx) ? alloc_small(ctx, sc, n, label) : NULL;
-    if (!p) p = hk_packed_last(ctx, sc, n, label);
-    if (!p && hk_give_up_packed(ctx)) p = alloc_small(ctx, sc, n, label);
-    if (!p) p = hk_packed_last(ctx, sc, n, label);
-    return p ? p : alloc_wider(ctx, sc, label);
-}
-
-static HK_NOINLINE bool enter_class(hak_ctx *ctx, unsigned sc)
-{
-    if (HK_UNLIKELY(hk_pressed(ctx)) && !hk_may_allocate(ctx)) return false;
-    if (ctx->role) {
-        hk_heap_enter(ctx);
-        hk_transfer_refill(ctx, sc);
-    }
-    return true;
-}
-
-static HK_NOINLINE void *alloc_class_slow(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
-{
-    if (HK_UNLIKELY(ctx->role | ctx->account.pressure) && !enter_class(ctx, sc)) return hk_fail(ctx);
-    void *p = alloc_small(ctx, sc, n, label);
-    if (HK_UNLIKELY(!p)) p = alloc_last(ctx, sc, n, label);
-    hk_leave(ctx);
-    if (HK_LIKELY(p != NULL)) return p;
-    return hk_quarantine_end(ctx) ? alloc_class_slow(ctx, sc, n, label) : hk_fail(ctx);
-}
-
 static HK_NOINLINE void *alloc_refilled(hak_ctx *ctx, hk_bin *bin, hak_label label)
 {
     if (HK_UNLIKELY(bin->top != bin->lo || !hk_slab_refill_here(ctx, bin, hk_refill_of(bin))))
-        return alloc_class_slow(ctx, bin->kind, 0, label);
+        return hk_alloc_class(ctx, bin->kind, 0, label);
     return hk_magazine_pop(bin, label);
 }
 
@@ -317,7 +217,7 @@ static HK_NOINLINE void *alloc_packed(hak_ctx *ctx, unsigned sc, hak_label label
     void *p = NULL;
     if (HK_LIKELY(hk_packed_listed(ctx, sc))) p = hk_packed_again(ctx, sc, label);
     else if (!bin->slots || hk_packed_keeps(ctx, sc)) p = hk_packed_alloc(ctx, sc, 0, label);
-    return HK_LIKELY(p) ? p : alloc_class_slow(ctx, sc, 0, label);
+    return HK_LIKELY(p) ? p : hk_alloc_class(ctx, sc, 0, label);
 }
 
 /* Most often the magazine is filled from the current slab. Another thread may take that of a heap of a shared
@@ -325,7 +225,7 @@ static HK_NOINLINE void *alloc_packed(hak_ctx *ctx, unsigned sc, hak_label label
 static HK_NOINLINE void *alloc_class(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     hk_bin *bin = hk_bin_of(ctx, sc);
-    if (HK_UNLIKELY(ctx->role | ctx->account.pressure)) return alloc_class_slow(ctx, sc, 0, label);
+    if (HK_UNLIKELY(ctx->role | ctx->account.pressure)) return hk_alloc_class(ctx, sc, 0, label);
     if (HK_LIKELY(bin->slab != NULL)) return alloc_refilled(ctx, bin, label);
     if (hk_packed_at_hand(bin, label)) return hk_packed_take(ctx, bin, label);
     return alloc_packed(ctx, sc, label, bin);
@@ -339,65 +239,7 @@ static HK_NOINLINE void *alloc_class_above(hak_ctx *ctx, size_t n, hak_label lab
     bool quick = !(ctx->role | ctx->account.pressure) && bin->slab && bin->top == bin->lo;
     if (HK_LIKELY(quick) && hk_slab_refill_here(ctx, bin, hk_refill_of(bin)))
         return hk_magazine_pop(bin, label);
-    return alloc_class_slow(ctx, sc, n, label);
-}
-
-/* The slow path of a context that checks, is retired, or has a profile. */
-static HK_NOINLINE void *alloc_checked(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site)
-{
-    if (!hk_may_allocate(ctx)) return hk_fail(ctx);
-    if (ctx->checked & HK_OBSERVED) hk_profile_enter(ctx);
-    size_t with = hk_with_canary(ctx, n);
-    bool ignored;
-    if (with > HK_SMALL_MAX) return hk_alloc_large(ctx, HK_PAGE, n, label, site, &ignored);
-    if (with > n) sc = with <= 1024 ? hk_class_in(ctx, with) : hk_class_of(with);
-    void *p = hk_check_first(ctx, alloc_class_slow(ctx, sc, with, label), n, label, site);
-    return hk_profile_new_block(ctx, p, hk_classes[sc].size, label, site);
-}
-
-/* A context that draws blocks for guard pages. Most of its allocations find a block at hand, too. */
-static HK_NOINLINE void *alloc_guarded(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site)
-{
-    hk_bin *bin = hk_bin_of(ctx, sc);
-    void *p = HK_UNLIKELY(--hk_drawing_of(ctx)->left == 0) ? hk_guard_new(ctx, 0, n, label, site) : NULL;
-    if (HK_UNLIKELY(p != NULL)) return p;
-    if (HK_LIKELY(ctx->checked == HK_GUARDED && bin->top != bin->slots)) return hk_magazine_pop(bin, label);
-    return alloc_checked(ctx, sc, n, label, site);
-}
-
-static void *alloc_batched(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site);
-
-/* A sample, as each allocation of an exact profile is, or no block is at hand. */
-static HK_NOINLINE void *alloc_sample(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site)
-{
-    hk_bin *bin = hk_bin_of(ctx, sc);
-    if (HK_UNLIKELY(ctx->role || ctx->checked & HK_CHECKED || bin->lo != HK_SHUT || bin->top == bin->slots))
-        return alloc_checked(ctx, sc, n, label, site);
-    ctx->sampling.left -= hk_classes[sc].size;
-    void *p = hk_magazine_pop(bin, label);
-    if (HK_LIKELY(ctx->sampling.left < 0))
-        hk_profile_add(ctx, p, hk_packed_keeps(ctx, sc) ? 0 : hk_classes[sc].size, hk_classes[sc].size, label,
-                       site);
-    return p;
-}
-
-/* A context that is profiled. Most of its allocations find a block at hand and are no sample. */
-static HK_NOINLINE void *alloc_observed(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site)
-{
-    if (sc >= HK_BINS) return alloc_batched(ctx, sc - HK_BINS, n, label, site);
-    if (ctx->checked & HK_GUARDED) return alloc_guarded(ctx, sc, n, label, site);
-    hk_bin *bin = hk_bin_of(ctx, sc);
-    int64_t left = ctx->sampling.left - hk_classes[sc].size;
-    if (HK_UNLIKELY(left < 0 || bin->lo != HK_SHUT || bin->top == bin->slots))
-        return alloc_sample(ctx, sc, n, label, site);
-    ctx->sampling.left = left;
-    return hk_magazine_pop(bin, label);
-}
-
-static HK_NOINLINE void *alloc_batched(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site)
-{
-    void *p = hk_profile_batch(ctx, sc, label);
-    return HK_LIKELY(p) ? p : alloc_observed(ctx, sc, n, label, site);
+    return hk_alloc_class(ctx, sc, n, label);
 }
 
 /* The bin, which is that of n, has no block at hand. A young heap cuts a block from its region. */
@@ -406,7 +248,7 @@ static HK_NOINLINE void *alloc_empty(hak_ctx *ctx, size_t n, hak_label label, ha
 {
     unsigned sc = (unsigned)(bin - ctx->bins), packed = sc + (sc == 0); /* blocks are 16 bytes at least */
     if (hk_packed_ready(ctx, packed, HK_CUT_PLAIN)) return hk_packed_cut_quick(ctx, packed);
-    if (HK_UNLIKELY(ctx->checked)) return alloc_observed(ctx, sc, n, label, site);
+    if (HK_UNLIKELY(ctx->checked)) return hk_alloc_watched(ctx, sc, n, label, site);
     if (hk_packed_ready(ctx, sc, HK_CUT_LABELLED)) return hk_packed_cut(ctx, sc, label);
     return alloc_class(ctx, sc, label);
 }
@@ -423,68 +265,18 @@ void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
         bool zero;
         return hk_alloc_large(ctx, HK_PAGE, n, label, site, &zero);
     }
-    if (HK_UNLIKELY(ctx->checked)) return alloc_observed(ctx, hk_class_of(n), n, label, site);
+    if (HK_UNLIKELY(ctx->checked)) return hk_alloc_watched(ctx, hk_class_of(n), n, label, site);
     return alloc_class_above(ctx, n, label);
-}
-
-void *hk_alloc_in_slab(hak_ctx *ctx, unsigned sc, hak_label label, hak_site site)
-{
-    hak_ctx *heap = hk_heap_for(ctx);
-    if (!heap) return hk_fail(ctx);
-    if (HK_UNLIKELY(heap->checked & HK_OBSERVED)) hk_profile_enter(heap);
-    hk_enter(heap);
-    void *p = alloc_in_slab(heap, sc, label);
-    if (HK_UNLIKELY(!p) && hk_give_up(heap)) p = alloc_in_slab(heap, sc, label);
-    if (HK_UNLIKELY(!p) && hk_give_up_packed(heap)) p = alloc_in_slab(heap, sc, label);
-    hk_leave(heap);
-    if (HK_UNLIKELY(!p) && hk_quarantine_end(heap)) return hk_alloc_in_slab(ctx, sc, label, site);
-    if (HK_UNLIKELY(heap->checked)) hk_profile_new_block(heap, p, hk_classes[sc].size, label, site);
-    return p ? p : hk_fail(ctx);
-}
-
-/* Of a local context that is profiled and nothing else: a block of a unit that is watched, which hides its
- * kind, is freed as any other. */
-HK_INLINE bool free_watched(hak_ctx *ctx, void *p)
-{
-    hk_extent *e;
-    uint32_t kind = hk_kind_at(ctx, p, &e);
-    if (kind >= HK_SMALL_CLASSES || e != ctx->extent) return false;
-    hk_bin *bin = hk_bin_of(ctx, kind);
-    if (HK_LIKELY(bin->top < bin->hi)) *bin->top++ = p;
-    else hk_slab_free(ctx, e, kind, p);
-    return true;
-}
-
-static HK_NOINLINE void free_checked(hak_ctx *ctx, void *p, size_t n)
-{
-    if (ctx->checked & HK_OBSERVED) hk_profile_freed(ctx, p);
-    if (!ctx->role && ctx->checked == (HK_PROFILED | HK_OBSERVED) && free_watched(ctx, p)) return;
-    if (ctx->checked & HK_GUARDED) hk_guard_freed_by(ctx, p, 0);
-    hk_block_free(ctx, p, n);
-    if (ctx->retired) hk_retire_check(ctx);
-}
-
-static HK_NOINLINE void free_local(hak_ctx *ctx, void *p, size_t n)
-{
-    if (!p) return;
-    if (HK_UNLIKELY(ctx->checked)) free_checked(ctx, p, n);
-    else hk_block_free(ctx, p, n);
-}
-
-/* Records a free in the trace and puts p into quarantine. Returns the block that leaves quarantine and is
- * freed in its place; NULL = none. */
-static HK_COLD void *seen(hak_ctx *ctx, void *p, size_t *n)
-{
-    if (*n == HK_NOTED) *n = HAK_NONE;
-    else if (p) hk_trace_freed(ctx, p, 0);
-    return ctx->debug & HAK_DEBUG_QUARANTINE ? hk_quarantine(ctx, p, n) : p;
 }
 
 static HK_NOINLINE void free_other(hak_ctx *ctx, void *p, size_t n, uint32_t kind)
 {
-    if (HK_UNLIKELY(ctx->debug & (HAK_DEBUG_QUARANTINE | HAK_DEBUG_TRACE)) && !(p = seen(ctx, p, &n))) return;
+    if (HK_UNLIKELY(ctx->debug & (HAK_DEBUG_QUARANTINE | HAK_DEBUG_TRACE)) &&
+        !(p = hk_watch_free(ctx, p, &n)))
+        return;
     if (ctx->role == HK_HEAP) hk_free_from_heap(ctx, p, n, kind);
-    else free_local(ctx, p, n);
+    else if (p && HK_UNLIKELY(ctx->checked)) hk_free_watched(ctx, p, n);
+    else if (p) hk_block_free(ctx, p, n);
 }
 
 static HK_NOINLINE void free_packed_apart(hak_ctx *ctx, void *p, size_t n)

@@ -9,8 +9,6 @@
 #include "heap/label.h"
 
 HK_NOINLINE void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site);
-/* Of a slab of the class, never packed. */
-void *hk_alloc_in_slab(hak_ctx *ctx, unsigned sc, hak_label label, hak_site site);
 
 /* count * n. false = it overflows, which is reported and counted. */
 HK_INLINE bool hk_total(hak_ctx *ctx, size_t count, size_t n, size_t *total)
@@ -19,15 +17,6 @@ HK_INLINE bool hk_total(hak_ctx *ctx, size_t count, size_t n, size_t *total)
     hk_error(ctx, HAK_E_OVERFLOW, NULL, "calloc: count * n overflows");
     hk_fail(ctx);
     return false;
-}
-
-enum { HK_KEEP_LABEL = -1 }; /* in place of a label: that of the block */
-
-/* The label that a block which is reallocated has afterwards. p: where it is; live. */
-HK_INLINE hak_label hk_label_after(const hak_ctx *ctx, const void *p, int label)
-{
-    if (label != HK_KEEP_LABEL) return (hak_label)label;
-    return ctx->labels.on ? hk_label_of_block(ctx, p) : 0;
 }
 
 /* Whether a block of `size` bytes can take the label: a small packed one moves for a large label. */

@@ -1,6 +1,6 @@
 /* Zero-filled blocks. */
 #include "api/alloc.h"
-#include "api/large.h"
+#include "api/ladder.h"
 
 void *hak_calloc_cs(hak_ctx *ctx, size_t count, size_t n, hak_label label, hak_site site)
 {

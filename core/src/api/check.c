@@ -1,89 +1,15 @@
-#include "api/check.h"
-
-#include "api/errors.h"
-#include "api/limits.h"
+/* Looks at the whole heap for what cannot be. */
 #include "api/quarantine.h"
-#include "api/trace.h"
-#include "api/trim.h"
-#include "heap/asked.h"
 #include "heap/batch.h"
 #include "heap/big.h"
 #include "heap/block.h"
 #include "heap/canary.h"
 #include "heap/guard.h"
-#include "heap/label.h"
 #include "heap/packed.h"
-#include "heap/placement.h"
-#include "heap/refill.h"
 #include "heap/row.h"
 #include "heap/slab.h"
 #include "shared/thread_heap.h"
 #include "space/bitmap.h"
-
-void *hk_check_alloc(hak_ctx *ctx, hk_bin *bin, hak_label label)
-{
-    const hk_slab *before = bin->slab, *next = bin->first ? hk_slab_at(ctx->space, bin->first) : NULL;
-    uint32_t fresh = before ? before->fresh : 0, next_fresh = next ? next->fresh : 0;
-    if (!hk_slab_refill(ctx, bin, 1)) return NULL;
-    unsigned char *p = *--bin->top;
-    size_t size = hk_classes[bin->kind].size;
-    /* A block that was never handed out holds what its pages held, and no pattern. */
-    bool reused = bin->slab == before ? before->fresh == fresh
-                  : bin->slab == next ? next->fresh == next_fresh
-                                      : false;
-    if (ctx->checked & HK_PLACED) {
-        if (!reused && ctx->debug & HAK_DEBUG_POISON) memset(p, HK_POISON_FREE, size);
-        p = hk_placement_draw(ctx, p);
-        reused = true;
-    }
-    if (ctx->debug & HAK_DEBUG_POISON) {
-        if (reused && !hk_still_poisoned(p, size))
-            hk_error(ctx, HAK_E_USE_AFTER_FREE, p, "allocate: a free block was written to");
-        memset(p, HK_POISON_NEW, size);
-    }
-    if (ctx->labels.on) hk_label_set(hk_extent_of(ctx->space, p), bin->kind, p, label);
-    return p;
-}
-
-static bool note_asked(hak_ctx *ctx, const void *p, size_t n)
-{
-    if (hk_asked_set(ctx, p, n, false)) return true;
-    hk_whole_lock(hk_whole(ctx));
-    bool done = hk_asked_set(ctx, p, n, true);
-    hk_whole_unlock(hk_whole(ctx));
-    return done;
-}
-
-/* The context gives up what it has at hand, as for a block. */
-static bool make_room(hak_ctx *ctx)
-{
-    hak_ctx *heap = hk_heap_for(ctx);
-    if (!heap) return false;
-    hk_enter(heap);
-    bool done = hk_give_up(heap);
-    hk_leave(heap);
-    return done || hk_quarantine_end(ctx);
-}
-
-void *hk_check_note(hak_ctx *ctx, void *p, size_t n)
-{
-    if (!p || !(ctx->debug & HAK_DEBUG_CHECK)) return p;
-    if (!note_asked(ctx, p, n) && !(make_room(ctx) && note_asked(ctx, p, n))) {
-        hak_free(ctx, p);
-        return hk_fail(ctx);
-    }
-    if (ctx->debug & HAK_DEBUG_CANARY) hk_canary_write(ctx, p, n);
-    return p;
-}
-
-void *hk_check_made(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site)
-{
-    p = hk_check_note(ctx, p, n);
-    if (p) hk_trace_note(ctx, HAK_TRACE_ALLOC, p, n, label, site);
-    return p;
-}
-
-/* ---- Whole heap ---------------------------------------------------------------------------------- */
 
 typedef struct findings {
     const hak_ctx *ctx;

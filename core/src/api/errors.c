@@ -49,58 +49,41 @@ void hk_misuse(const hak_ctx *ctx, const void *p)
 
 void hk_report_wrong(const hak_ctx *ctx, hk_wrong what, const void *p)
 {
-    switch (what) {
-    case HK_WRONG_BLOCK:
-        hk_misuse(ctx, p);
-        break;
-    case HK_WRONG_SIZE:
-        hk_error(ctx, HAK_E_SIZE, p, "the size told is not what was last asked for");
-        break;
-    case HK_WRONG_BEFORE:
-        hk_error(ctx, HAK_E_BOUNDS, p, "guard: written to before the block");
-        break;
-    case HK_WRONG_BEHIND:
-        hk_error(ctx, HAK_E_BOUNDS, p, "guard: written to behind the end of the block");
-        break;
-    case HK_WRONG_CANARY:
-        hk_error(ctx, HAK_E_BOUNDS, p, "canary: written to behind the bytes that were asked for");
-        break;
-    case HK_WRONG_LINK:
-        hk_error(ctx, HAK_E_USE_AFTER_FREE, p, "allocate: a free block was written to; its link leads here");
-        break;
-    }
+    /* Not pointers: they would be writable data in position-independent code. */
+    static const struct {
+        hak_error error;
+        char what[68];
+    } wrong[] = {
+        [HK_WRONG_SIZE] = {HAK_E_SIZE, "the size told is not what was last asked for"},
+        [HK_WRONG_BEFORE] = {HAK_E_BOUNDS, "guard: written to before the block"},
+        [HK_WRONG_BEHIND] = {HAK_E_BOUNDS, "guard: written to behind the end of the block"},
+        [HK_WRONG_CANARY] = {HAK_E_BOUNDS, "canary: written to behind the bytes that were asked for"},
+        [HK_WRONG_LINK] = {HAK_E_USE_AFTER_FREE,
+                           "allocate: a free block was written to; its link leads here"},
+    };
+    if (what == HK_WRONG_BLOCK) hk_misuse(ctx, p);
+    else hk_error(ctx, wrong[what].error, p, wrong[what].what);
 }
 
 /* ---- Names, failures ----------------------------------------------------------------------------- */
 
 const char *hak_error_name(hak_error error)
 {
-    /* Not a table of pointers: that would be writable data in position-independent code. */
-    switch (error) {
-    case HAK_OK:
-        return "HAK_OK";
-    case HAK_E_FOREIGN:
-        return "HAK_E_FOREIGN";
-    case HAK_E_DOUBLE_FREE:
-        return "HAK_E_DOUBLE_FREE";
-    case HAK_E_POINTER:
-        return "HAK_E_POINTER";
-    case HAK_E_SIZE:
-        return "HAK_E_SIZE";
-    case HAK_E_ALIGNMENT:
-        return "HAK_E_ALIGNMENT";
-    case HAK_E_OVERFLOW:
-        return "HAK_E_OVERFLOW";
-    case HAK_E_LABEL:
-        return "HAK_E_LABEL";
-    case HAK_E_USE_AFTER_FREE:
-        return "HAK_E_USE_AFTER_FREE";
-    case HAK_E_CORRUPT:
-        return "HAK_E_CORRUPT";
-    case HAK_E_BOUNDS:
-        return "HAK_E_BOUNDS";
-    }
-    return "unknown error";
+    static const char names[][24] = {
+        [HAK_OK] = "HAK_OK",
+        [HAK_E_FOREIGN] = "HAK_E_FOREIGN",
+        [HAK_E_DOUBLE_FREE] = "HAK_E_DOUBLE_FREE",
+        [HAK_E_POINTER] = "HAK_E_POINTER",
+        [HAK_E_SIZE] = "HAK_E_SIZE",
+        [HAK_E_ALIGNMENT] = "HAK_E_ALIGNMENT",
+        [HAK_E_OVERFLOW] = "HAK_E_OVERFLOW",
+        [HAK_E_LABEL] = "HAK_E_LABEL",
+        [HAK_E_USE_AFTER_FREE] = "HAK_E_USE_AFTER_FREE",
+        [HAK_E_CORRUPT] = "HAK_E_CORRUPT",
+        [HAK_E_BOUNDS] = "HAK_E_BOUNDS",
+    };
+    bool known = (unsigned)error < sizeof names / sizeof *names && names[error][0];
+    return known ? names[error] : "unknown error";
 }
 
 #define TEXT2(x) #x

@@ -1,40 +1,6 @@
-/* HAK_DEBUG_GUARD: draws blocks, and explains addresses to the host. */
-#include "api/guard.h"
-
-#include "api/check.h"
-#include "api/limits.h"
-#include "api/profile.h"
+/* HAK_DEBUG_GUARD: explains addresses to the host. */
+#include "heap/guard.h"
 #include "base/text.h"
-#include "heap/block.h"
-#include "heap/label.h"
-#include "shared/thread_heap.h"
-
-/* ---- Allocation ----------------------------------------------------------------------------------- */
-
-void *hk_guard_new(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site)
-{
-    hk_drawing_of(ctx)->left = hk_guard_draw(ctx);
-    if (n > HK_GUARD_MOST || align > HK_PAGE) return NULL;
-    if (HK_UNLIKELY(hk_pressed(ctx))) hk_pressure(ctx);
-    if (ctx->retired) return NULL;
-    hak_guard_event event;
-    hk_guard_event_now(ctx, site, &event);
-    size_t least = ctx->max_align || (n && n % 16 == 0) ? 16 : 8;
-    hk_enter(ctx);
-    void *p = hk_guard_alloc(ctx, hk_max(align, least), n, label, &event);
-    hk_leave(ctx);
-    p = hk_check_first(ctx, p, n, label, site);
-    if (!p) return NULL;
-    if (ctx->debug & HAK_DEBUG_POISON) memset(p, HK_POISON_NEW, hk_max(n, 1));
-    if (ctx->checked & HK_OBSERVED) hk_profile_enter(ctx);
-    return hk_profile_new_block(ctx, p, hk_max(n, 1), label, site);
-}
-
-void *hk_guard_aligned(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_site site)
-{
-    if (ctx->role == HK_SHARED) ctx = hk_heap_here(ctx);
-    return ctx && --hk_drawing_of(ctx)->left == 0 ? hk_guard_new(ctx, align, n, label, site) : NULL;
-}
 
 void hak_guard_frames(hak_ctx *ctx, hak_frames_fn *fn, void *user)
 {
@@ -43,8 +9,6 @@ void hak_guard_frames(hak_ctx *ctx, hak_frames_fn *fn, void *user)
     hk_drawing_of(ctx)->frames = fn;
     hk_drawing_of(ctx)->user = user;
 }
-
-/* ---- Reports -------------------------------------------------------------------------------------- */
 
 /* How far `at` is from the bytes of the block; 0 = in them. */
 static size_t distance(const hk_guard_slot *slot, uintptr_t at)

@@ -11,13 +11,13 @@ size_t hak_block_pins(const hak_ctx *ctx, const void *p)
     return (size_t)hk_block_pins(ctx, p);
 }
 
-typedef struct sums {
+typedef struct hole_sums {
     hak_class_info of[HK_SMALL_CLASSES];
-} sums;
+} hole_sums;
 
 HK_RACY static void count_holes(hak_ctx *ctx, hk_slab *s, void *user)
 {
-    sums *t = user;
+    hole_sums *t = user;
     if (s->kind >= HK_SMALL_CLASSES || s->used == 0) return;
     hk_holes holes = hk_slab_holes(ctx, hk_extent_of_slab(ctx->space, s), s);
     hak_class_info *c = &t->of[s->kind];
@@ -27,29 +27,21 @@ HK_RACY static void count_holes(hak_ctx *ctx, hk_slab *s, void *user)
     c->pinned_bytes += holes.pinned;
 }
 
-static void sum(hak_ctx *whole, sums *t)
+static void sum_holes(hak_ctx *whole, hole_sums *t)
 {
     memset(t, 0, sizeof *t);
-    if (whole->heaps) {
-        hk_lock_take(&whole->heaps->walk);
-        for (hak_ctx *heap = hk_heaps_first(whole); heap; heap = heap->heap->next)
-            hk_heap_walk(heap, count_holes, t);
-        hk_lock_drop(&whole->heaps->walk);
-        return;
+    if (!whole->heaps) {
+        hk_rows_settle(whole);
+        hk_batches_return(whole);
     }
-    hk_rows_settle(whole);
-    hk_batches_return(whole);
-    HK_EACH_OWNED(whole, s)
-    {
-        count_holes(whole, s, t);
-    }
+    hk_walk(whole, count_holes, t);
 }
 
 int hak_classes_stats(const hak_ctx *ctx, hak_class_info *out, size_t count)
 {
-    sums t;
+    hole_sums t;
     size_t n = 0;
-    sum((hak_ctx *)(uintptr_t)hk_whole(ctx), &t);
+    sum_holes((hak_ctx *)(uintptr_t)hk_whole(ctx), &t);
     for (unsigned sc = 0; sc < HK_SMALL_CLASSES; sc++) {
         if (t.of[sc].block_bytes == 0) continue;
         if (n < count) out[n] = t.of[sc];

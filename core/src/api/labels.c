@@ -120,12 +120,12 @@ const char *hak_label_name(const hak_ctx *ctx, hak_label label)
 
 /* ---- Sums ---------------------------------------------------------------------------------------- */
 
-typedef struct sums {
+typedef struct label_sums {
     const hak_ctx *ctx;
     size_t bytes[256], blocks[256];
-} sums;
+} label_sums;
 
-static void count(sums *t, unsigned label, size_t bytes, size_t blocks)
+static void count_label(label_sums *t, unsigned label, size_t bytes, size_t blocks)
 {
     t->bytes[label] += bytes;
     t->blocks[label] += blocks;
@@ -133,17 +133,17 @@ static void count(sums *t, unsigned label, size_t bytes, size_t blocks)
 
 static bool count_block(void *user, const hak_block *b)
 {
-    count(user, b->label, b->size, 1);
+    count_label(user, b->label, b->size, 1);
     return true;
 }
 
-HK_RACY static void count_slab(sums *t, const hk_slab *s)
+HK_RACY static void sum_slab(label_sums *t, const hk_slab *s)
 {
     const hk_class *c = &hk_classes[s->kind];
     hk_extent *e = hk_extent_of_slab(t->ctx->space, s);
     char *start = hk_slab_first(t->ctx, e, s);
     if (!t->ctx->labels.on) {
-        count(t, 0, (size_t)s->used * c->size, s->used);
+        count_label(t, 0, (size_t)s->used * c->size, s->used);
         return;
     }
     const uint64_t *bits = hk_slab_bits(e, s);
@@ -152,7 +152,7 @@ HK_RACY static void count_slab(sums *t, const hk_slab *s)
         if (s->fresh - k * 64 < 64) out &= (UINT64_C(1) << (s->fresh - k * 64)) - 1;
         for (; out; out &= out - 1) {
             char *p = start + (k * 64 + (unsigned)__builtin_ctzll(out)) * (size_t)c->size;
-            count(t, *hk_label_byte(e, s->kind, p), c->size, 1);
+            count_label(t, *hk_label_byte(e, s->kind, p), c->size, 1);
         }
     }
 }
@@ -161,7 +161,7 @@ HK_RACY static void count_slab(sums *t, const hk_slab *s)
  * subtracts it. */
 HK_RACY static void discount(void *user, void *p)
 {
-    sums *t = user;
+    label_sums *t = user;
     hk_extent *e;
     const hak_ctx *owner = t->ctx;
     uint32_t kind = hk_find(&owner, p, &e);
@@ -188,14 +188,14 @@ HK_RACY static void discount(void *user, void *p)
  * pages with it. */
 static void discount_remote(void *user, void *p)
 {
-    const sums *t = user;
+    const label_sums *t = user;
     hak_ctx *owner = hk_owner(t->ctx, p);
     hk_heap_lock(owner);
     if (hk_owner(owner, p) == owner) discount(user, p);
     hk_heap_unlock(owner);
 }
 
-HK_RACY static void discount_magazine(sums *t, unsigned i)
+HK_RACY static void discount_magazine(label_sums *t, unsigned i)
 {
     const hk_bin *bin = &t->ctx->bins[i];
     void **at = hk_bin_low(bin), **top = bin->top;
@@ -207,31 +207,32 @@ HK_RACY static void discount_magazine(sums *t, unsigned i)
 
 HK_RACY static void count_owned(hak_ctx *ctx, hk_slab *s, void *user)
 {
-    sums *t = user;
+    label_sums *t = user;
     if (s->kind < HK_SMALL_CLASSES) {
-        count_slab(t, s);
+        sum_slab(t, s);
     } else if (s->kind < HK_BINS) {
         hk_extent *e = hk_extent_of_slab(ctx->space, s);
         char *p = hk_slab_start(e, s);
-        count(t, ctx->labels.on ? *hk_label_byte(e, s->kind, p) : 0, (size_t)s->units << HK_UNIT_SHIFT, 1);
+        count_label(t, ctx->labels.on ? *hk_label_byte(e, s->kind, p) : 0, (size_t)s->units << HK_UNIT_SHIFT,
+                    1);
     }
 }
 
 /* All but slabs and runs. */
-static void sum_others(const hak_ctx *ctx, sums *t)
+static void sum_others(const hak_ctx *ctx, label_sums *t)
 {
     hk_packed_visit(ctx, count_block, t);
     for (const hk_big *b = ctx->big.live; b; b = b->next)
-        count(t, __atomic_load_n(&b->label, __ATOMIC_RELAXED), b->size, 1);
+        count_label(t, __atomic_load_n(&b->label, __ATOMIC_RELAXED), b->size, 1);
     HK_EACH_GUARDED(ctx, drawn)
     {
-        count(t, __atomic_load_n(&drawn->label, __ATOMIC_RELAXED), drawn->size, 1);
+        count_label(t, __atomic_load_n(&drawn->label, __ATOMIC_RELAXED), drawn->size, 1);
     }
     for (unsigned i = 0, all = hk_bins_all(ctx); i < all; i++)
         discount_magazine(t, i);
 }
 
-static void sum_shared(hak_ctx *shared, sums *t)
+static void sum_shared(hak_ctx *shared, label_sums *t)
 {
     hk_lock_take(&shared->heaps->walk);
     hk_shared_gather(shared);
@@ -251,7 +252,7 @@ static void sum_shared(hak_ctx *shared, sums *t)
     }
 }
 
-static void sum(const hak_ctx *ctx, sums *t)
+static void sum_labels(const hak_ctx *ctx, label_sums *t)
 {
     memset(t, 0, sizeof *t);
     t->ctx = ctx;
@@ -275,10 +276,10 @@ static void sum(const hak_ctx *ctx, sums *t)
 
 int hak_labels_stats(const hak_ctx *ctx, hak_label_info *out, size_t room)
 {
-    sums t;
+    label_sums t;
     ctx = hk_whole(ctx);
     size_t n = ctx->labels.count + 1u;
-    sum(ctx, &t);
+    sum_labels(ctx, &t);
     for (size_t i = 0; i < n && i < room; i++)
         out[i] = (hak_label_info){hak_label_name(ctx, (hak_label)i), (hak_label)i, t.bytes[i], t.blocks[i]};
     return (int)n;
@@ -286,10 +287,10 @@ int hak_labels_stats(const hak_ctx *ctx, hak_label_info *out, size_t room)
 
 int hak_label_stats(const hak_ctx *ctx, hak_label label, hak_label_info *info)
 {
-    sums t;
+    label_sums t;
     ctx = hk_whole(ctx);
     if (label > ctx->labels.count) return -1;
-    sum(ctx, &t);
+    sum_labels(ctx, &t);
     *info = (hak_label_info){hak_label_name(ctx, label), label, t.bytes[label], t.blocks[label]};
     return 0;
 }

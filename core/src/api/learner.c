@@ -91,7 +91,7 @@ hak_learner *hak_learner_new(const hak_os *given, const hak_learner_options *opt
     return l;
 }
 
-static void leave(member *m)
+static void leave_learner(member *m)
 {
     m->ctx->settings.learner = NULL;
     hak_policy_unref(m->base);
@@ -104,7 +104,7 @@ void hak_learner_delete(hak_learner *l)
 {
     if (!l) return;
     for (unsigned i = 0; i < HAK_LEARNER_CONTEXTS; i++)
-        if (l->members[i].ctx) leave(&l->members[i]);
+        if (l->members[i].ctx) leave_learner(&l->members[i]);
     hak_os os = l->os; /* which is in the pages */
     hk_os_give(&os, l, sizeof *l);
 }
@@ -203,7 +203,7 @@ void hk_learner_forget(hak_ctx *ctx)
     member *m = find(l, ctx);
     see_end(l, m);
     if (!beside(l, m, l->members + HAK_LEARNER_CONTEXTS)) forget_pages(m);
-    leave(m);
+    leave_learner(m);
     hk_lock_drop(&l->held.lock);
 }
 
@@ -245,21 +245,12 @@ static void count_heap(hak_ctx *heap, float *sizes)
 static void see_sizes(hak_ctx *ctx, float *sizes)
 {
     memset(sizes, 0, HK_SIZES * sizeof *sizes);
-    if (ctx->heaps) {
-        hk_lock_take(&ctx->heaps->walk);
-        for (hak_ctx *heap = hk_heaps_first(ctx); heap; heap = heap->heap->next) {
-            hk_heap_walk(heap, count_slab, sizes);
-            hk_heap_lock(heap);
-            count_heap(heap, sizes);
-            hk_heap_unlock(heap);
-        }
-        hk_lock_drop(&ctx->heaps->walk);
-    } else {
-        HK_EACH_OWNED(ctx, s)
-        {
-            count_slab(ctx, s, sizes);
-        }
-        count_heap(ctx, sizes);
+    hk_walk(ctx, count_slab, sizes);
+    if (!ctx->heaps) count_heap(ctx, sizes);
+    for (hak_ctx *heap = ctx->heaps ? hk_heaps_first(ctx) : NULL; heap; heap = heap->heap->next) {
+        hk_heap_lock(heap);
+        count_heap(heap, sizes);
+        hk_heap_unlock(heap);
     }
 }
 
@@ -381,7 +372,7 @@ static hak_policy *compose(const hak_learner *l, const member *m, const hak_poli
     return hak_policy_new(&l->os, &o);
 }
 
-static void tell(hak_learner *l, member *m)
+static void tell_member(hak_learner *l, member *m)
 {
     if (m->told == l->number || l->learn.o.dry) return;
     size_t expected = l->now.expected == l->expected_first ? 0 : l->now.expected;
@@ -433,7 +424,7 @@ void hk_learner_tick(hak_ctx *ctx, uint64_t now_ns)
             l->number++;
         l->now = c;
     }
-    tell(l, m);
+    tell_member(l, m);
     hk_lock_drop(&l->held.lock);
 }
 

@@ -1,4 +1,4 @@
-/* Profiles: begin, end, read. The counting is in profile/; alloc.c and realloc.c call it. */
+/* Profiles: begin, end, read. The counting is in profile/; the events of watch.c call it. */
 #include "api/profile.h"
 
 #include "base/real.h"
@@ -6,14 +6,12 @@
 #include "heap/holes.h"
 #include "heap/magazine.h"
 #include "heap/packed.h"
-#include "heap/refill.h"
 #include "heap/row.h"
 #include "shared/thread_heap.h"
-#include "shared/transfer.h"
 
 /* ---- Options -------------------------------------------------------------------------------------- */
 
-static const char *read_options(hak_profile_options *o, const hak_profile_options *given)
+static const char *read_profile_options(hak_profile_options *o, const hak_profile_options *given)
 {
     static const hak_profile_options defaults = HAK_PROFILE_OPTIONS_INIT;
     const size_t most = (size_t)1 << 40;
@@ -35,7 +33,7 @@ static const char *read_options(hak_profile_options *o, const hak_profile_option
 const char *hak_profile_options_error(const hak_profile_options *given)
 {
     hak_profile_options o;
-    return read_options(&o, given);
+    return read_profile_options(&o, given);
 }
 
 /* ---- Which paths calls take ------------------------------------------------------------------------ */
@@ -47,20 +45,12 @@ static void shut_all(hak_ctx *heap)
         if (hk_bin_of(heap, kind)->slots) hk_bin_shut(hk_bin_of(heap, kind), HK_SHUT);
 }
 
-static void open_all(hak_ctx *heap)
+static void open_magazines(hak_ctx *heap)
 {
     for (unsigned kind = 0; kind < HK_BINS; kind++) {
         hk_bin *bin = hk_bin_of(heap, kind);
         if (bin->slots && bin->lo == HK_SHUT) bin->lo = bin->slots;
     }
-}
-
-/* Without memory for batches each allocation is counted. The heap was entered, which sifts what is set aside.
- */
-static void batch(hak_ctx *heap, bool use)
-{
-    if (use) (void)hk_batches_begin(heap);
-    else hk_batches_end(heap);
 }
 
 void hk_profile_enter(hak_ctx *heap)
@@ -82,59 +72,15 @@ void hk_profile_enter(hak_ctx *heap)
         /* Frees into a row would pass by the profile. */
         hk_rows_end(heap);
         shut_all(heap);
-        batch(heap, batches);
+        /* Without memory for batches each allocation is counted. */
+        if (batches) (void)hk_batches_begin(heap);
+        else hk_batches_end(heap);
     } else {
-        batch(heap, false);
-        open_all(heap);
+        hk_batches_end(heap);
+        open_magazines(heap);
     }
     hk_packed_quicken(heap);
     hk_leave(heap);
-}
-
-static uint32_t draw_blocks(hak_ctx *heap, unsigned sc)
-{
-    hk_profile *k = hk_profile_of(heap);
-    hk_profile_lock(k);
-    int64_t bytes = hk_profile_draw(k);
-    hk_profile_unlock(k);
-    return (uint32_t)hk_min((uint64_t)bytes / hk_classes[sc].size, HK_BATCH_UNDRAWN - 1);
-}
-
-/* Whether the heap is to take part in what the profile is at by now, which hk_profile_enter() does. */
-static bool behind(const hak_ctx *heap)
-{
-    const hk_profile *k = hk_profile_of(heap);
-    return !atomic_load_explicit(&k->running, memory_order_relaxed) ||
-           heap->sampling.run != atomic_load_explicit(&k->runs, memory_order_relaxed);
-}
-
-/* Blocks come to hand first, as without a profile; or the class has to borrow, which is not done here. */
-static HK_NOINLINE void *batch_from_slabs(hak_ctx *heap, unsigned sc, hak_label label)
-{
-    hk_bin *bin = hk_bin_of(heap, sc);
-    if (!bin->slots || hk_packed_keeps(heap, sc)) return NULL;
-    hk_enter(heap);
-    if (heap->role) hk_transfer_refill(heap, sc);
-    void *p = !heap->role || hk_class_has_free(heap, bin) ? hk_batch_alloc(heap, sc, label) : NULL;
-    hk_leave(heap);
-    return p;
-}
-
-void *hk_profile_batch(hak_ctx *heap, unsigned sc, hak_label label)
-{
-    hk_bin *next = &hk_batches_of(heap)->next[sc];
-    if (next->top > next->lo) return hk_magazine_pop(next, label);
-    uint32_t *left = &hk_batches_of(heap)->left[sc];
-    if (HK_UNLIKELY(*left == HK_BATCH_UNDRAWN)) *left = draw_blocks(heap, sc);
-    if (HK_UNLIKELY(*left == 0)) {
-        *left = draw_blocks(heap, sc);
-        heap->sampling.left = 0;
-        return NULL;
-    }
-    if (HK_UNLIKELY(hk_pressed(heap) || (heap->role && behind(heap)))) return NULL;
-    if (HK_LIKELY(hk_batch_ready(heap, sc))) return hk_batch_quick(heap, sc, label);
-    void *p = heap->role ? NULL : hk_batch_here(heap, sc, label);
-    return HK_LIKELY(p) ? p : batch_from_slabs(heap, sc, label);
 }
 
 /* ---- Begin and end --------------------------------------------------------------------------------- */
@@ -178,7 +124,7 @@ static int start_shared(hak_ctx *shared, const hak_profile_options *o)
 int hak_profile_start(hak_ctx *ctx, const hak_profile_options *given)
 {
     hak_profile_options o;
-    if (read_options(&o, given)) return -1;
+    if (read_profile_options(&o, given)) return -1;
     ctx = hk_whole(ctx);
     if (ctx->heaps) return o.mode == HAK_PROFILE_COUNTED ? -1 : start_shared(ctx, &o);
     hk_profile *k = hk_profile_of(ctx);

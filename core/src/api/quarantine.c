@@ -13,13 +13,13 @@
 /* With the lock held. NULL = none, or no memory. */
 static struct hk_quarantine *quarantine_of(hak_ctx *whole)
 {
-    if (whole->quarantine) return whole->quarantine;
+    if (whole->watch->quarantine) return whole->watch->quarantine;
     struct hk_quarantine *q = hk_meta_alloc(whole, sizeof *q);
     if (q) *q = (struct hk_quarantine){0};
-    return whole->quarantine = q;
+    return whole->watch->quarantine = q;
 }
 
-static void *leave(struct hk_quarantine *q)
+static void *let_go(struct hk_quarantine *q)
 {
     void *p = q->blocks[q->first];
     q->first = (q->first + 1) % HK_HELD_MOST;
@@ -76,7 +76,7 @@ void *hk_quarantine(hak_ctx *ctx, void *p, size_t *n)
         hk_check_size(ctx, p, *n);
         hk_asked_set(ctx, p, HK_HELD, false);
         memset(p, HK_POISON_FREE, hk_block_size(ctx, p));
-        if (q->count == HK_HELD_MOST) out = leave(q);
+        if (q->count == HK_HELD_MOST) out = let_go(q);
         q->blocks[(q->first + q->count++) % HK_HELD_MOST] = p;
     }
     hk_whole_unlock(whole);
@@ -101,9 +101,9 @@ bool hk_quarantine_end(hak_ctx *ctx)
     if (!(ctx->debug & HAK_DEBUG_QUARANTINE)) return false;
     for (void *p = NULL;;) {
         hk_whole_lock(whole);
-        struct hk_quarantine *q = whole->quarantine;
+        struct hk_quarantine *q = whole->watch->quarantine;
         if (p) q->leaving--;
-        p = q && q->count ? leave(q) : NULL;
+        p = q && q->count ? let_go(q) : NULL;
         if (p) q->leaving++;
         hk_whole_unlock(whole);
         if (!p) return some;
@@ -115,7 +115,7 @@ bool hk_quarantine_end(hak_ctx *ctx)
 
 size_t hk_quarantine_check(const hak_ctx *whole, hak_report_fn *report, void *user)
 {
-    const struct hk_quarantine *q = whole->quarantine;
+    const struct hk_quarantine *q = whole->watch ? whole->watch->quarantine : NULL;
     size_t wrong = 0;
     for (unsigned i = 0; q && i < q->count; i++) {
         const void *p = q->blocks[(q->first + i) % HK_HELD_MOST];

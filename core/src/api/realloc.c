@@ -1,11 +1,10 @@
 /* Resizes blocks: in place if the new size fits, else by a new block, a copy and a free. */
 #include "api/alloc.h"
 
-#include "api/check.h"
 #include "api/errors.h"
 #include "api/limits.h"
-#include "api/profile.h"
 #include "api/trace.h"
+#include "api/watch.h"
 #include "heap/big.h"
 #include "heap/block.h"
 #include "heap/block_free.h"
@@ -191,9 +190,7 @@ static void *regrow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
     hk_enter(ctx);
     void *q = hk_big_regrow(ctx, n, label, site);
     hk_leave(ctx);
-    if (HK_UNLIKELY(ctx->debug & HK_DEBUG_PROFILE) && q)
-        hk_profile_new_block(ctx, q, hk_block_size(ctx, q), label, site);
-    return q;
+    return q && HK_UNLIKELY(ctx->debug) ? hk_watch_new(ctx, q, n, hk_block_size(ctx, q), label, site) : q;
 }
 
 /* A block that moves to untouched pages releases its own on the way. Returns how much is left to be copied.
@@ -209,14 +206,6 @@ static size_t move_end(hak_ctx *ctx, char *p, char *q, size_t size)
         size = left;
     }
     return size;
-}
-
-/* Tells a profile that the block at p, of `size` bytes, was resized without a copy and is at q. */
-static HK_COLD void resized(hak_ctx *ctx, const void *p, void *q, size_t size, int label, hak_site site)
-{
-    if (!hk_profile_of(ctx)) return;
-    hak_label given = hk_label_after(ctx, q, label);
-    hk_profile_resized(ctx, p, q, size, hk_block_size(ctx, q), given, site);
 }
 
 /* The room that a policy's hint gives blocks of this label and site, in percent. */
@@ -241,8 +230,7 @@ static bool stays_hinted(const void *p, size_t size, size_t n, unsigned room)
 /* The block, of `size` bytes, was resized without a copy: it is q now. */
 static void *kept(hak_ctx *ctx, void *p, void *q, size_t size, size_t n, int label, hak_site site)
 {
-    if (HK_UNLIKELY(ctx->debug & HK_DEBUG_PROFILE)) resized(ctx, p, q, size, label, site);
-    q = q == p ? hk_check_new(ctx, q, n) : hk_check_first(ctx, q, n, hk_label_after(ctx, q, label), site);
+    if (HK_UNLIKELY(ctx->debug)) q = hk_watch_moved(ctx, p, q, size, n, label, site);
     return hk_stay(ctx, q, label);
 }
 
@@ -250,19 +238,11 @@ static void *kept(hak_ctx *ctx, void *p, void *q, size_t size, size_t n, int lab
 static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n, int label, hak_site site)
 {
     if (!p) return hak_alloc_cs(ctx, n, label == HK_KEEP_LABEL ? 0 : (hak_label)label, site);
-    size_t size = hak_usable_size(ctx, p);
-    if (HK_UNLIKELY(size == 0)) {
-        hk_trace_note(ctx, HAK_TRACE_REALLOC, p, n, 0, site);
-        hk_misuse(ctx, p);
-        return hk_fail(ctx);
-    }
+    size_t size = hk_watch_resize(ctx, p, old, n, label, site);
+    if (HK_UNLIKELY(size == 0)) return NULL;
     if (HK_UNLIKELY(n > HK_SIZE_MOST)) {
         hk_error(ctx, HAK_E_OVERFLOW, p, "realloc: the size is absurd");
         return hk_fail(ctx);
-    }
-    if (HK_UNLIKELY(ctx->debug & HAK_DEBUG_CHECK)) {
-        hk_trace_note(ctx, HAK_TRACE_REALLOC, p, n, hk_label_after(ctx, p, label), site);
-        hk_check_size(ctx, p, old);
     }
     /* With a canary more than the program may use. */
     size_t held = HK_UNLIKELY(ctx->debug & HAK_DEBUG_CANARY) ? hk_block_size(ctx, p) : size;
@@ -271,7 +251,8 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
     if (HK_UNLIKELY(ctx->settings.hinted) && !(ctx->checked & HK_CHECKED))
         room = hinted_room(ctx, p, label, site);
     bool takes = hk_takes_label(ctx, p, size, label);
-    if (room && takes && stays_hinted(p, size, n, room)) return hk_stay(ctx, hk_check_new(ctx, p, n), label);
+    if (room && takes && stays_hinted(p, size, n, room))
+        return hk_stay(ctx, hk_watch_again(ctx, p, n), label);
     bool apart = grows_apart(ctx, p, size, n);
     bool moves = !takes || (apart && one_at_hand(ctx, n)) || (ctx->retired && n > size);
     void *q = moves ? NULL : resize(ctx, p, size, n);
@@ -297,7 +278,7 @@ static HK_NOINLINE void *reallocate(hak_ctx *ctx, void *p, size_t old, size_t n,
     if (grown) return kept(ctx, p, grown, held, n, label, site);
     if (!q) {
         if (n > size) return NULL;
-        return hk_stay(ctx, hk_check_new(ctx, p, n), label);
+        return hk_stay(ctx, hk_watch_again(ctx, p, n), label);
     }
     bool peak = size > HK_SMALL_MAX && hk_get(&ctx->space->high) > high;
     if (peak && n > size && size <= HK_RUN_MAX && !(ctx->debug & HAK_DEBUG_CANARY))
@@ -342,17 +323,20 @@ static HK_NOINLINE void *move_by_shared(hak_ctx *shared, void *p, size_t old, si
     if (p && size == 0) hk_misuse(shared, p);
     else if (n > HK_SIZE_MOST) hk_error(shared, HAK_E_OVERFLOW, p, "realloc: the size is absurd");
     if (n > size || size == 0) return hk_fail(shared);
-    hk_check_new(shared, p, n);
+    hk_watch_again(shared, p, n);
     return hk_stay(shared, p, label);
+}
+
+HK_INLINE void *realloc_labelled(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label, hak_site site)
+{
+    if (HK_UNLIKELY(!stays_in_slab(ctx, hk_kind_in_window(ctx, p), p, n))) return move(ctx, p, old, n, label, site);
+    if (ctx->labels.on) hk_relabel(ctx, p, label);
+    return p;
 }
 
 void *hak_realloc_cs(hak_ctx *ctx, void *p, size_t n, hak_label label, hak_site site)
 {
-    if (HK_LIKELY(stays_in_slab(ctx, hk_kind_in_window(ctx, p), p, n))) {
-        if (ctx->labels.on) hk_relabel(ctx, p, label);
-        return p;
-    }
-    return move(ctx, p, HAK_NONE, n, label, site);
+    return realloc_labelled(ctx, p, HAK_NONE, n, label, site);
 }
 
 void *hak_realloc(hak_ctx *ctx, void *p, size_t n)
@@ -364,11 +348,7 @@ void *hak_realloc(hak_ctx *ctx, void *p, size_t n)
 
 void *hak_realloc_sized_cs(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label, hak_site site)
 {
-    if (HK_LIKELY(stays_in_slab(ctx, hk_kind_in_window(ctx, p), p, n))) {
-        if (ctx->labels.on) hk_relabel(ctx, p, label);
-        return p;
-    }
-    return move(ctx, p, old, n, label, site);
+    return realloc_labelled(ctx, p, old, n, label, site);
 }
 
 /* No stack is needed for a block of a young heap. */

@@ -28,17 +28,23 @@ struct hk_trace {
 _Static_assert(sizeof(struct hk_trace) + HK_TRACE_MOST * sizeof(trace_slot) + 2 * HK_BESIDE <= HK_CHUNK,
                "the ring is units of one chunk");
 
+static struct hk_trace *trace_of(const hak_ctx *ctx)
+{
+    return hk_whole(ctx)->watch ? hk_whole(ctx)->watch->trace : NULL;
+}
+
 bool hk_trace_begin(hak_ctx *ctx, size_t calls)
 {
     size_t most = calls ? calls : CALLS, n = HK_TRACE_LEAST;
     while (n < most)
         n *= 2;
     bool zero;
-    hk_slab *s = hk_meta_units(ctx, sizeof *ctx->trace + n * sizeof(trace_slot), &zero);
+    size_t bytes = sizeof(struct hk_trace) + n * sizeof(trace_slot);
+    hk_slab *s = hk_meta_units(ctx, bytes, &zero);
     if (!s) return false;
-    ctx->trace = hk_meta_start(ctx, s);
-    if (!zero) memset(ctx->trace, 0, sizeof *ctx->trace + n * sizeof(trace_slot));
-    ctx->trace->mask = n - 1;
+    struct hk_trace *t = ctx->watch->trace = hk_meta_start(ctx, s);
+    if (!zero) memset(t, 0, bytes);
+    t->mask = n - 1;
     return true;
 }
 
@@ -76,7 +82,7 @@ void hk_trace_note(const hak_ctx *ctx, hak_trace_kind kind, const void *p, size_
                    hak_site site)
 {
     hak_ctx *whole = hk_whole(ctx);
-    struct hk_trace *t = whole->trace;
+    struct hk_trace *t = trace_of(ctx);
     if (!t) return;
     const hak_os *os = &ctx->space->os;
     hak_trace_call c = {.kind = kind, .label = label, .p = p, .n = n, .site = site};
@@ -89,7 +95,7 @@ void hk_trace_note(const hak_ctx *ctx, hak_trace_kind kind, const void *p, size_
 
 void hk_trace_freed(const hak_ctx *ctx, const void *p, hak_site site)
 {
-    if (!hk_whole(ctx)->trace) return;
+    if (!trace_of(ctx)) return;
     size_t n = hk_asked(ctx, p);
     hk_trace_note(ctx, HAK_TRACE_FREE, p, n >= HK_HELD ? 0 : n, 0, site);
 }
@@ -103,7 +109,7 @@ static bool concerns(const hak_trace_call *c, const void *p)
 
 int hak_trace_visit(const hak_ctx *ctx, const void *p, hak_trace_fn *fn, void *user)
 {
-    struct hk_trace *t = hk_whole(ctx)->trace;
+    struct hk_trace *t = trace_of(ctx);
     if (!t) return -1;
     uint64_t last = atomic_load_explicit(&t->calls, memory_order_acquire);
     for (uint64_t i = last > t->mask ? last - t->mask : 1; i <= last; i++) {
@@ -115,7 +121,7 @@ int hak_trace_visit(const hak_ctx *ctx, const void *p, hak_trace_fn *fn, void *u
 
 void hak_trace_frames(hak_ctx *ctx, hak_frames_fn *fn, void *user)
 {
-    struct hk_trace *t = hk_whole(ctx)->trace;
+    struct hk_trace *t = trace_of(ctx);
     if (!t) return;
     t->user = user;
     t->frames = fn;
@@ -158,7 +164,7 @@ static size_t line(const hak_ctx *ctx, const hak_trace_call *c, char *out)
     return hk_text_end(&t);
 }
 
-static bool add(void *user, const hak_trace_call *c)
+static bool add_line(void *user, const hak_trace_call *c)
 {
     lines *l = user;
     char one[LINE_MOST];
@@ -173,9 +179,9 @@ size_t hak_trace_text(const hak_ctx *ctx, const void *p, char *out, size_t room)
 {
     lines l = {.ctx = ctx, .text = {out, 0, room}};
     if (!room) return 0;
-    hak_trace_visit(ctx, p, add, &l);
+    hak_trace_visit(ctx, p, add_line, &l);
     l.left_out = l.bytes < room ? 0 : l.bytes - (room - 1);
     l.measured = true;
-    hak_trace_visit(ctx, p, add, &l);
+    hak_trace_visit(ctx, p, add_line, &l);
     return hk_text_end(&l.text);
 }

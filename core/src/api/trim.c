@@ -16,45 +16,35 @@
 #include "shared/thread_heap.h"
 #include "shared/transfer.h"
 
-/* magazines: whether they may be touched, because they belong to the calling thread or to nobody. */
-static size_t flush_as(hak_ctx *ctx, bool magazines, void (*trim_packed)(hak_ctx *ctx))
+/* Gives up caches, if they are not to stay, and packed memory. magazines: whether these may be touched,
+ * because they belong to the calling thread or to nobody. Returns bytes. */
+static size_t flush_as(hak_ctx *ctx, bool caches, bool magazines, void (*trim_packed)(hak_ctx *ctx))
 {
     size_t before = hk_get(&ctx->account.committed);
     bool heap = ctx->role == HK_HEAP;
-    if (magazines) heap ? hk_heap_flush(ctx) : hk_magazines_flush(ctx);
-    if (heap) hk_transfer_flush(ctx);
-    hk_reclaim_empty(ctx);
+    if (caches) {
+        if (magazines) heap ? hk_heap_flush(ctx) : hk_magazines_flush(ctx);
+        if (heap) hk_transfer_flush(ctx);
+        hk_reclaim_empty(ctx);
+    }
     trim_packed(ctx);
     return before - hk_get(&ctx->account.committed);
 }
 
 static size_t flush(hak_ctx *ctx, bool magazines)
 {
-    return flush_as(ctx, magazines, hk_packed_trim);
+    return flush_as(ctx, true, magazines, hk_packed_trim);
 }
 
-static size_t flush_cheaply(hak_ctx *ctx, bool magazines)
+/* Does this in each heap whose lock is free. */
+static bool give_up(hak_ctx *ctx, bool caches, void (*trim_packed)(hak_ctx *ctx))
 {
-    return flush_as(ctx, magazines, hk_packed_trim_much);
-}
-
-static size_t trim_packed(hak_ctx *ctx, bool magazines)
-{
-    (void)magazines; /* are empty by now */
-    size_t before = hk_get(&ctx->account.committed);
-    hk_packed_trim_pages(ctx);
-    return before - hk_get(&ctx->account.committed);
-}
-
-/* part: what is done in each heap; returns bytes. */
-static bool give_up(hak_ctx *ctx, size_t (*part)(hak_ctx *ctx, bool magazines))
-{
-    size_t done = part(ctx, true);
+    size_t done = flush_as(ctx, caches, true, trim_packed);
     hak_ctx *other = ctx->role == HK_HEAP ? hk_heaps_first(ctx->whole) : NULL;
     for (; other; other = other->heap->next) {
         if (other == ctx || !hk_heap_try(other)) continue;
         hk_remote_drain(other, false);
-        done += part(other, hk_heap_unowned(other));
+        done += flush_as(other, caches, hk_heap_unowned(other), trim_packed);
         hk_heap_unlock(other);
     }
     return done > 0;
@@ -62,12 +52,12 @@ static bool give_up(hak_ctx *ctx, size_t (*part)(hak_ctx *ctx, bool magazines))
 
 bool hk_give_up(hak_ctx *ctx)
 {
-    return give_up(ctx, flush_cheaply);
+    return give_up(ctx, true, hk_packed_trim_much);
 }
 
 bool hk_give_up_packed(hak_ctx *ctx)
 {
-    return give_up(ctx, trim_packed);
+    return give_up(ctx, false, hk_packed_trim_pages);
 }
 
 static size_t flush_shared(hak_ctx *shared)
@@ -119,17 +109,7 @@ size_t hak_ctx_trim(hak_ctx *ctx)
     size_t before = hk_get(&whole->space->purged_bytes);
     hak_ctx_flush(whole);
     hk_space_purge(whole->space);
-    if (whole->heaps) {
-        hk_lock_take(&whole->heaps->walk);
-        for (hak_ctx *heap = hk_heaps_first(whole); heap; heap = heap->heap->next)
-            hk_heap_walk(heap, release_holes, NULL);
-        hk_lock_drop(&whole->heaps->walk);
-    } else {
-        HK_EACH_OWNED(ctx, s)
-        {
-            release_holes(ctx, s, NULL);
-        }
-    }
+    hk_walk(whole, release_holes, NULL);
     return hk_get(&ctx->space->purged_bytes) - before;
 }
 

@@ -64,7 +64,7 @@ static const char *hint_wrong(const hak_hint *h)
     return NULL;
 }
 
-static const char *name_of(const hak_hint *h)
+static const char *hint_name_of(const hak_hint *h)
 {
     return h->site ? h->site : h->label;
 }
@@ -76,7 +76,7 @@ static bool name_twice(const hak_policy_options *o)
     uint16_t slots[SLOTS] = {0};
     for (size_t i = 0; i < o->hint_count; i++) {
         const bool site = o->hints[i].site;
-        const char *name = name_of(&o->hints[i]);
+        const char *name = hint_name_of(&o->hints[i]);
         size_t at = hk_name_hash(name) % SLOTS;
         for (; slots[at]; at = (at + 1) % SLOTS) {
             const hak_hint *other = &o->hints[slots[at] - 1];
@@ -135,7 +135,7 @@ static const char *undone_wrong(const hak_policy_options *o)
     return NULL;
 }
 
-static const char *read_options(hak_policy_options *o, hak_tuning *t, const hak_policy_options *given)
+static const char *read_policy_options(hak_policy_options *o, hak_tuning *t, const hak_policy_options *given)
 {
     static const hak_policy_options defaults = HAK_POLICY_OPTIONS_INIT;
     if (!hak_sized_copy(o, sizeof *o, given ? given : &defaults))
@@ -160,7 +160,7 @@ const char *hak_policy_options_error(const hak_policy_options *given)
 {
     hak_policy_options o;
     hak_tuning t;
-    return read_options(&o, &t, given);
+    return read_policy_options(&o, &t, given);
 }
 
 static const hk_hint *find_hint(const hak_policy *policy, bool site, uint64_t hash)
@@ -173,7 +173,7 @@ static const hk_hint *find_hint(const hak_policy *policy, bool site, uint64_t ha
 /* false = it is there already. */
 static bool add_hint(hak_policy *policy, const hak_hint *from, char **names)
 {
-    const char *name = name_of(from);
+    const char *name = hint_name_of(from);
     uint64_t hash = hk_name_hash(name);
     size_t n = strlen(name) + 1;
     if (find_hint(policy, from->site, hash)) return false;
@@ -191,11 +191,11 @@ hak_policy *hak_policy_new(const hak_os *given, const hak_policy_options *option
     hak_policy_options o;
     hak_tuning t;
     hak_os os;
-    if (read_options(&o, &t, options)) return NULL;
+    if (read_policy_options(&o, &t, options)) return NULL;
     if (hk_os_read(&os, given)) return NULL;
     size_t bytes = sizeof(hak_policy) + o.hint_count * sizeof(hk_hint);
     for (size_t i = 0; i < o.hint_count; i++)
-        bytes += strlen(name_of(&o.hints[i])) + 1;
+        bytes += strlen(hint_name_of(&o.hints[i])) + 1;
     hak_policy *policy = hk_os_take(&os, bytes);
     if (!policy) return NULL;
     atomic_store(&policy->refs, 1);

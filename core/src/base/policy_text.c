@@ -252,8 +252,8 @@ typedef struct printer {
     size_t room, n; /* n: of the whole text */
 } printer;
 
-static void put(printer *p, const char *format, ...) HK_FORMAT(2, 3);
-static void put(printer *p, const char *format, ...)
+static void print(printer *p, const char *format, ...) HK_FORMAT(2, 3);
+static void print(printer *p, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -289,30 +289,30 @@ static void put_undone(printer *p, const hak_undone *u)
     char to[VALUE], from[VALUE];
     tried_value(to, u, u->to);
     tried_value(from, u, u->from);
-    put(p, "undone %s %s from %s cost %u without %u windows %u price %u fault %u\n", u->number, to, from,
-        u->cost, u->without, u->windows, u->price, u->fault_ns);
+    print(p, "undone %s %s from %s cost %u without %u windows %u price %u fault %u\n", u->number, to, from,
+          u->cost, u->without, u->windows, u->price, u->fault_ns);
 }
 
 size_t hak_policy_print(const hak_policy *policy, char *out, size_t room)
 {
     printer p = {out, room, 0};
     char value[VALUE];
-    put(&p, "%s%d\n", head, VERSION);
-    if (policy->name[0]) put(&p, "name %s\n", policy->name);
-    if (policy->mode != HAK_POLICY_MODE_NONE) put(&p, "mode %s\n", hak_mode_name((hak_mode)policy->mode));
+    print(&p, "%s%d\n", head, VERSION);
+    if (policy->name[0]) print(&p, "name %s\n", policy->name);
+    if (policy->mode != HAK_POLICY_MODE_NONE) print(&p, "mode %s\n", hak_mode_name((hak_mode)policy->mode));
     for (unsigned i = 1; i < HK_SETTING_WORDS; i++) {
         size_t v = hk_setting_get(&policy->tuning, i);
         number(value, v);
-        if (v) put(&p, "%s %s\n", hk_setting_name(i), value);
+        if (v) print(&p, "%s %s\n", hk_setting_name(i), value);
     }
-    if (policy->price) put(&p, "price %u\n", policy->price);
+    if (policy->price) print(&p, "price %u\n", policy->price);
     number(value, policy->budget);
-    if (policy->budget) put(&p, "memory %s\n", value);
+    if (policy->budget) print(&p, "memory %s\n", value);
     for (size_t i = 0; i < policy->undone_count; i++)
         put_undone(&p, &policy->undone[i]);
     for (size_t i = 0; i < policy->hint_count; i++) {
         const hk_hint *h = &policy->hints[i];
-        put(&p, "room %u %s %s\n", h->room, h->site ? "site" : "label", hk_hint_name(policy, h));
+        print(&p, "room %u %s %s\n", h->room, h->site ? "site" : "label", hk_hint_name(policy, h));
     }
     return p.n;
 }
@@ -339,7 +339,7 @@ static const char *said(char text[VALUE], size_t v)
     return text;
 }
 
-static const char *mode_of(const hak_policy *policy)
+static const char *mode_name_of(const hak_policy *policy)
 {
     return policy->mode == HAK_POLICY_MODE_NONE ? NULL : hak_mode_name((hak_mode)policy->mode);
 }
@@ -383,7 +383,7 @@ size_t hak_policy_diff(const hak_policy *from, const hak_policy *to, hak_policy_
     if (!from) from = &nothing;
     if (!to) to = &nothing;
     differs(&d, "name", from->name[0] ? from->name : NULL, to->name[0] ? to->name : NULL);
-    differs(&d, "mode", mode_of(from), mode_of(to));
+    differs(&d, "mode", mode_name_of(from), mode_name_of(to));
     for (unsigned i = 1; i < HK_SETTING_WORDS; i++)
         differs(&d, hk_setting_name(i), said(a, hk_setting_get(&from->tuning, i)),
                 said(b, hk_setting_get(&to->tuning, i)));

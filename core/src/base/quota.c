@@ -39,7 +39,7 @@ void hak_quota_set(hak_quota *q, size_t hard)
     atomic_store(&q->hard, hard);
 }
 
-static bool fits(size_t used, size_t hard, size_t n)
+static bool fits_limit(size_t used, size_t hard, size_t n)
 {
     return !hard || (used < hard && n <= hard - used);
 }
@@ -48,7 +48,7 @@ static bool take_one(hak_quota *q, size_t n)
 {
     size_t taken = atomic_load(&q->taken);
     do {
-        if (!fits(taken, atomic_load(&q->hard), n)) return false;
+        if (!fits_limit(taken, atomic_load(&q->hard), n)) return false;
     } while (!atomic_compare_exchange_weak(&q->taken, &taken, taken + n));
     return true;
 }
@@ -75,7 +75,7 @@ bool hk_quota_charge(hak_quota *q, size_t n, size_t *before)
     *before = 0;
     if (!q) return true;
     for (hak_quota *at = q; at; at = at->parent)
-        if (!fits(atomic_load(&at->used), atomic_load(&at->hard), n)) return false;
+        if (!fits_limit(atomic_load(&at->used), atomic_load(&at->hard), n)) return false;
     for (hak_quota *at = q; at; at = at->parent) {
         if (take_one(at, n)) continue;
         give_back(q, at, n);

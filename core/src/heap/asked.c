@@ -30,7 +30,8 @@ static void *at_slot(hak_ctx *whole, slot *at, size_t n, bool make)
 
 static leaf *leaf_of(hak_ctx *whole, hk_unit_id id, bool make)
 {
-    slot *at = &whole->asked;
+    if (!whole->watch) return NULL;
+    slot *at = &whole->watch->asked;
     for (int shift = (LEVELS - 1) * BITS; shift >= 0; shift -= BITS) {
         slot *node = at_slot(whole, at, sizeof(slot) << BITS, make);
         if (!node) return NULL;

@@ -133,7 +133,7 @@ static bool refill(hak_ctx *ctx, hk_bin *bin)
     return filled;
 }
 
-static void fill(hk_bin *next, hk_bin *bin, size_t most)
+static void fill_batch(hk_bin *next, hk_bin *bin, size_t most)
 {
     size_t has = (size_t)(next->top - next->slots), n = hk_min((size_t)(bin->top - bin->slots), most - has);
     hk_batch_move(next, bin, n);
@@ -141,12 +141,12 @@ static void fill(hk_bin *next, hk_bin *bin, size_t most)
 
 /* Blocks that come and go one after the other are few at hand, and each batch would be as small: such a class
  * gets some more, but no slab for them. */
-static void add(hak_ctx *ctx, hk_bin *next, hk_bin *bin, size_t most)
+static void add_more(hak_ctx *ctx, hk_bin *next, hk_bin *bin, size_t most)
 {
     if (!hk_class_has_free(ctx, bin) || !refill(ctx, bin)) return;
     void *p = bin->slots[0];
     if (HK_LIKELY(hk_in_window(ctx, p))) {
-        fill(next, bin, most);
+        fill_batch(next, bin, most);
         return;
     }
     bin->top = bin->slots;
@@ -166,8 +166,8 @@ void *hk_batch_alloc(hak_ctx *ctx, unsigned sc, hak_label label)
     size_t most = hk_min(HK_BATCH_MOST, b->left[sc]);
     bool few = (size_t)(bin->top - bin->slots) < bin->cap / 2u;
     next->top = next->slots;
-    fill(next, bin, most);
-    if (few && bin->top == bin->slots) add(ctx, next, bin, most);
+    fill_batch(next, bin, most);
+    if (few && bin->top == bin->slots) add_more(ctx, next, bin, most);
     b->left[sc] -= (uint32_t)(next->top - next->slots);
     return hk_magazine_pop(next, label);
 }

@@ -16,7 +16,7 @@ static void account(hak_ctx *ctx, const hk_big *b)
     hk_add(&ctx->big.blocks, 1);
 }
 
-static void discount(hak_ctx *ctx, const hk_big *b)
+static void discount_big(hak_ctx *ctx, const hk_big *b)
 {
     HK_ASSERT(b->ctx == ctx && !b->cached && hk_get(&ctx->big.bytes) >= b->size);
     hk_count_out(ctx, b->size, 1);
@@ -36,7 +36,7 @@ static hk_big *record_new(hak_ctx *ctx)
     return b;
 }
 
-static bool wants_huge(const hak_ctx *ctx, size_t size)
+static bool big_wants_huge(const hak_ctx *ctx, size_t size)
 {
     return size >= HK_CHUNK && hk_space_wants_huge(ctx->space, hk_expected(ctx));
 }
@@ -49,7 +49,7 @@ static hk_big *map_new(hak_ctx *ctx, size_t align, size_t size)
     hk_big_yield(ctx, size, hk_space_peaks(s, size));
     if (hk_reclaim_charge(ctx, size)) {
         hk_magazines_yield(ctx, size);
-        bool huge = wants_huge(ctx, size);
+        bool huge = big_wants_huge(ctx, size);
         b->p = hk_space_map(s, size, huge ? hk_max(align, HK_CHUNK) : align);
         if (b->p && huge) hk_space_huge(s, b->p, size);
         if (b->p) {
@@ -103,7 +103,7 @@ static hk_big *take_other(hak_ctx *ctx, size_t align, size_t size)
     const hak_space *s = ctx->space;
     if (hk_get(&ctx->big.cached_bytes) <= hk_min(ctx->big.wish, ctx->big.cache) || align > HK_PAGE)
         return NULL;
-    if (!s->os.remap || !hk_space_peaks(s, size) || wants_huge(ctx, size)) return NULL;
+    if (!s->os.remap || !hk_space_peaks(s, size) || big_wants_huge(ctx, size)) return NULL;
     hk_big *b = hk_cached_nearest(ctx, size);
     if (!b) return NULL;
     hk_cached_take(ctx, b);
@@ -112,7 +112,7 @@ static hk_big *take_other(hak_ctx *ctx, size_t align, size_t size)
     return b;
 }
 
-static void *hand_out(hak_ctx *ctx, hk_big *b, hak_label label, hak_site site)
+static void *hand_out_big(hak_ctx *ctx, hk_big *b, hak_label label, hak_site site)
 {
     b->cached = false;
     b->site = site;
@@ -138,7 +138,7 @@ void *hk_big_alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_si
         hk_big_enter(ctx->space, b);
     }
     b->grew = false;
-    return hand_out(ctx, b, label, site);
+    return hand_out_big(ctx, b, label, site);
 }
 
 bool hk_big_fits(const hak_ctx *ctx, size_t n)
@@ -156,13 +156,13 @@ void *hk_big_regrow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
     hk_cached_take(ctx, b);
     b->grew = true;
     set_size(ctx, b, size, b->size - size);
-    return hand_out(ctx, b, label, site);
+    return hand_out_big(ctx, b, label, site);
 }
 
 void hk_big_free(hak_ctx *ctx, hk_big *b)
 {
     hk_big_list_remove(&ctx->big.live, b);
-    discount(ctx, b);
+    discount_big(ctx, b);
     size_t keep = hk_cached_limit(ctx), mapped = hk_big_mapped(b);
     if (b->room_purged || mapped > keep) {
         if (!b->room_purged) ctx->big.room -= b->room;
@@ -174,9 +174,9 @@ void hk_big_free(hak_ctx *ctx, hk_big *b)
     hk_cached_put(ctx, b, keep);
 }
 
-static void resized(hak_ctx *ctx, hk_big *b, char *p, size_t size, size_t room)
+static void resized_big(hak_ctx *ctx, hk_big *b, char *p, size_t size, size_t room)
 {
-    discount(ctx, b);
+    discount_big(ctx, b);
     if (b->p != p) b->p = p; /* a block that stays is in the tree, which other threads read */
     b->grew |= size > b->size;
     set_size(ctx, b, size, room);
@@ -192,7 +192,7 @@ static bool take_room(hak_ctx *ctx, hk_big *b, size_t size)
         hk_refund(ctx, more);
         return false;
     }
-    resized(ctx, b, b->p, size, hk_big_mapped(b) - size);
+    resized_big(ctx, b, b->p, size, hk_big_mapped(b) - size);
     return true;
 }
 
@@ -201,8 +201,8 @@ static char *remap(hak_ctx *ctx, hk_big *b, size_t size)
     size_t old = hk_big_mapped(b);
     hk_big_leave(ctx->space, b);
     char *p = hk_space_remap(ctx->space, b->p, old, size);
-    if (p && size > old && wants_huge(ctx, size)) hk_space_huge(ctx->space, p, size);
-    if (p) resized(ctx, b, p, size, 0);
+    if (p && size > old && big_wants_huge(ctx, size)) hk_space_huge(ctx->space, p, size);
+    if (p) resized_big(ctx, b, p, size, 0);
     hk_big_enter(ctx->space, b);
     return p;
 }
@@ -220,7 +220,7 @@ static char *lengthen(hak_ctx *ctx, hk_big *b, size_t size)
         p = remap(ctx, b, size);
         if (!p) hk_refund(ctx, more);
     }
-    if (!p && room) resized(ctx, b, b->p, old, room);
+    if (!p && room) resized_big(ctx, b, b->p, old, room);
     HK_ASSERT(hk_charged_right(ctx));
     return p;
 }

@@ -96,7 +96,7 @@ void hk_cached_missed(hak_ctx *ctx, size_t size)
     ctx->big.missed[ctx->big.missed_at++ % HK_BIG_MISSED] = grains(size);
 }
 
-static void give_up(hak_ctx *ctx, hk_big *b)
+static void drop_cached(hak_ctx *ctx, hk_big *b)
 {
     hk_cached_take(ctx, b);
     hk_big_unmap(ctx, b);
@@ -110,10 +110,10 @@ static hk_big *oldest_cached(const hak_ctx *ctx)
     return b;
 }
 
-static void give_up_noted(hak_ctx *ctx, hk_big *b)
+static void drop_noted(hak_ctx *ctx, hk_big *b)
 {
     hk_cached_missed(ctx, b->size);
-    give_up(ctx, b);
+    drop_cached(ctx, b);
 }
 
 void hk_cached_wish_less(hak_ctx *ctx, size_t n, size_t least)
@@ -127,7 +127,7 @@ void hk_cached_put(hak_ctx *ctx, hk_big *b, size_t keep)
     hk_big_list_add(&ctx->big.cached, b);
     hk_add(&ctx->big.cached_bytes, b->size);
     while (ctx->big.cached && hk_get(&ctx->big.cached_bytes) + ctx->big.room > keep)
-        give_up_noted(ctx, oldest_cached(ctx));
+        drop_noted(ctx, oldest_cached(ctx));
 }
 
 #ifdef HAKMEM_ASSERT
@@ -161,7 +161,7 @@ void hk_big_yield(hak_ctx *ctx, size_t n, bool peak)
         if (oldest->size > ctx->big.grown) return;
         ctx->big.grown -= oldest->size;
         hk_cached_wish_less(ctx, oldest->size, ctx->big.cache);
-        give_up_noted(ctx, oldest);
+        drop_noted(ctx, oldest);
     }
     for (hk_big *b = peak ? ctx->big.live : NULL; b && ctx->big.room > keep; b = b->next) {
         if (b->room > ctx->big.grown) continue;
@@ -188,7 +188,7 @@ size_t hk_big_purge(hak_ctx *ctx)
         done += give_up_room(ctx, b);
     while (ctx->big.cached) {
         done += ctx->big.cached->size;
-        give_up(ctx, ctx->big.cached);
+        drop_cached(ctx, ctx->big.cached);
     }
     ctx->big.wish = 0;
     return done;
@@ -198,7 +198,7 @@ void hk_big_shrink(hak_ctx *ctx)
 {
     ctx->big.wish = hk_min(ctx->big.wish, ctx->big.cache);
     while (hk_get(&ctx->big.cached_bytes) > hk_cached_limit(ctx))
-        give_up(ctx, oldest_cached(ctx));
+        drop_cached(ctx, oldest_cached(ctx));
 }
 
 /* Notes the time when it first sees the block unused. */
@@ -216,7 +216,7 @@ void hk_big_tick(hak_ctx *ctx, uint64_t now_ns)
         if (ctx->big.aged) ctx->big.patience = hk_patience_less(ctx->big.patience);
         ctx->big.aged = grains(b->size);
         hk_cached_wish_less(ctx, b->size, 0);
-        give_up(ctx, b);
+        drop_cached(ctx, b);
     }
     for (hk_big *b = ctx->big.room ? ctx->big.live : NULL; b; b = b->next)
         if (b->room && unused_long(ctx, b, now_ns)) give_up_room(ctx, b);

@@ -43,7 +43,7 @@ static void enter(hak_space *s, hk_big *b)
     *left = *right = NULL;
 }
 
-static void leave(hak_space *s, hk_big *b)
+static void leave_tree(hak_space *s, hk_big *b)
 {
     hk_big **at = &s->bigs, *left = b->left, *right = b->right;
     while (*at != b) {
@@ -65,7 +65,7 @@ static void leave(hak_space *s, hk_big *b)
 }
 
 /* The last that begins at p or before. */
-static hk_big *find(const hak_space *s, const char *p)
+static hk_big *find_in_tree(const hak_space *s, const char *p)
 {
     hk_big *found = NULL;
     for (hk_big *b = s->bigs; b; b = *side(b, p))
@@ -86,7 +86,7 @@ void hk_big_enter(hak_space *s, hk_big *b)
 void hk_big_leave(hak_space *s, hk_big *b)
 {
     hk_lock_take(&s->lock);
-    leave(s, b);
+    leave_tree(s, b);
     hk_lock_drop(&s->lock);
 }
 
@@ -100,7 +100,7 @@ hk_big *hk_big_at(hak_space *s, const void *p)
 {
     if ((uintptr_t)p & (HK_PAGE - 1) || !may_be_big(s, p)) return NULL;
     hk_lock_take(&s->lock);
-    hk_big *b = find(s, p);
+    hk_big *b = find_in_tree(s, p);
     if (b && b->p != p) b = NULL;
     hk_lock_drop(&s->lock);
     return b;
@@ -116,7 +116,7 @@ hak_ctx *hk_big_owner(hak_space *s, const void *p)
 {
     if (!may_be_big(s, p)) return NULL;
     hk_lock_take(&s->lock);
-    const hk_big *b = find(s, p);
+    const hk_big *b = find_in_tree(s, p);
     size_t size = b ? __atomic_load_n(&b->size, __ATOMIC_RELAXED) : 0;
     hak_ctx *owner = b && (uintptr_t)p - (uintptr_t)b->p < size && !b->cached ? b->ctx : NULL;
     hk_lock_drop(&s->lock);
@@ -130,19 +130,19 @@ size_t hk_bytes_within(uintptr_t start, size_t n, uintptr_t from, uintptr_t to)
 }
 
 /* As deep as the tree: about 2 log2(n) calls at a time. */
-static size_t sum(const hk_big *b, uintptr_t from, uintptr_t to)
+static size_t sum_within(const hk_big *b, uintptr_t from, uintptr_t to)
 {
     if (!b) return 0;
     size_t n = hk_bytes_within((uintptr_t)b->p, hk_big_mapped(b), from, to);
-    if (from < (uintptr_t)b->p) n += sum(b->left, from, to);
-    if (to > (uintptr_t)b->p) n += sum(b->right, from, to);
+    if (from < (uintptr_t)b->p) n += sum_within(b->left, from, to);
+    if (to > (uintptr_t)b->p) n += sum_within(b->right, from, to);
     return n;
 }
 
 size_t hk_big_bytes_within(hak_space *s, uintptr_t from, uintptr_t to)
 {
     hk_lock_take(&s->lock);
-    size_t n = sum(s->bigs, from, to);
+    size_t n = sum_within(s->bigs, from, to);
     hk_lock_drop(&s->lock);
     return n;
 }
@@ -151,7 +151,7 @@ void hk_big_unmap_all(hak_space *s)
 {
     while (s->bigs) {
         hk_big *b = s->bigs;
-        leave(s, b);
+        leave_tree(s, b);
         hk_space_unmap(s, b->p, hk_big_mapped(b));
     }
 }

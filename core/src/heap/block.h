@@ -39,6 +39,15 @@ HK_RACY size_t hk_block_size(const hak_ctx *ctx, const void *p);
 bool hk_is_packed(const hak_ctx *ctx, const void *p);
 /* The label of a live block. */
 hak_label hk_label_of_block(const hak_ctx *ctx, const void *p);
+enum { HK_KEEP_LABEL = -1 }; /* in place of a label: that of the block */
+
+/* The label that a block which is reallocated has afterwards. p: where it is; live. */
+HK_INLINE hak_label hk_label_after(const hak_ctx *ctx, const void *p, int label)
+{
+    if (label != HK_KEEP_LABEL) return (hak_label)label;
+    return ctx->labels.on ? hk_label_of_block(ctx, p) : 0;
+}
+
 /* Gives it another label, wherever it is. The heap of a packed one is locked; if it cannot take the label, it
  * keeps its own. */
 void hk_relabel(const hak_ctx *ctx, void *p, hak_label label);

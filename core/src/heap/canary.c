@@ -4,7 +4,7 @@
 
 static unsigned char byte_at(const hak_ctx *ctx, const char *at)
 {
-    uint64_t word = ((uintptr_t)at & ~(uintptr_t)7) ^ hk_whole(ctx)->canary;
+    uint64_t word = ((uintptr_t)at & ~(uintptr_t)7) ^ hk_whole(ctx)->watch->canary;
     word *= UINT64_C(0x9E3779B97F4A7C15);
     return (unsigned char)((word >> 32) >> ((uintptr_t)at & 3) * 8);
 }

@@ -88,10 +88,11 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
     hk_extent *e = hk_extent_of_id(space, id);
     hak_ctx *ctx = (hak_ctx *)(void *)hk_extent_address(e, id);
     size_t head = hk_align_up(sizeof *ctx, 64) + hk_align_up(more, 64);
-    if (o->debug & HAK_DEBUG_RANDOM) head += HK_PLACEMENT_SIZE;
-    if (o->debug & HAK_DEBUG_GUARD) head += HK_DRAWING_SIZE;
+    bool watched = o->debug & (IMPLY_CHECK | HAK_DEBUG_CHECK | HAK_DEBUG_GUARD);
+    if (watched) head += hk_align_up(sizeof(hk_watch), 64);
     if (!zero) memset(ctx, 0, head);
     ctx->head = (uint16_t)head;
+    if (watched) ctx->watch = (hk_watch *)((uintptr_t)ctx + head - hk_align_up(sizeof(hk_watch), 64));
     ctx->whole = ctx;
     ctx->space = space;
     ctx->extent = e;
@@ -112,7 +113,8 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
     }
     if (o->debug & HAK_DEBUG_RANDOM) hk_placement_begin(ctx, o->seed);
     if (ctx->debug & HAK_DEBUG_CANARY)
-        ctx->canary = ((uintptr_t)ctx ^ space->os.clock(space->os.user) << 20) * UINT64_C(0xBF58476D1CE4E5B9);
+        ctx->watch->canary =
+            ((uintptr_t)ctx ^ space->os.clock(space->os.user) << 20) * UINT64_C(0xBF58476D1CE4E5B9);
     ctx->packed.most = (uint16_t)most;
     hk_set(&ctx->account.metadata,
            first - HK_UNIT + (units ? head + HK_PACKED_HEAD + HK_PACKED_TABLES + HK_BESIDE : HK_UNIT));

@@ -185,6 +185,17 @@ typedef struct hk_drawing {
     void *user;
 } hk_drawing;
 
+/* What is kept by those that look on: see api/watch.h. */
+typedef struct hk_watch {
+    hk_drawing drawing; /* with HK_GUARDED; of each heap */
+    uint64_t placement; /* with HK_PLACED: the state of the generator; of each heap */
+    /* Of a heap: see its shared context. */
+    _Atomic(void *) asked;            /* with HAK_DEBUG_CHECK: see asked.h */
+    struct hk_quarantine *quarantine; /* see api/quarantine.c */
+    struct hk_trace *trace;           /* see api/trace.c */
+    uint64_t canary;                  /* what the patterns are made of */
+} hk_watch;
+
 struct hak_ctx {
     /* A block of another context may lie before it. And the context begins a page, as many blocks do: a
      * processor that compares a load with earlier stores looks at the offset in the page first, so that
@@ -225,21 +236,16 @@ struct hak_ctx {
     hk_packed packed;
     hk_sampling sampling;
     hk_settings settings;
-    _Atomic(void *) asked; /* with HAK_DEBUG_CHECK: see asked.h; of a heap: see its shared context */
-    struct hk_quarantine *quarantine; /* see api/quarantine.c; likewise */
-    struct hk_trace *trace;           /* see api/trace.c; likewise */
-    uint64_t canary;                  /* with HAK_DEBUG_CANARY: what the patterns are made of; likewise */
-    hk_judge *judge;                  /* of a heap: that of its shared context */
+    hk_watch *watch; /* NULL for nearly all: neither HAK_DEBUG_CHECK nor HAK_DEBUG_GUARD */
+    hk_judge *judge; /* of a heap: that of its shared context */
 };
 _Static_assert(offsetof(struct hak_ctx, base) == 64, "the fast paths' fields are a cache line");
 _Static_assert(offsetof(struct hak_ctx, host) == 128, "the fast paths' fields are a cache line");
 
-/* Of a context with HK_GUARDED: the last of what is behind it. */
-enum { HK_DRAWING_SIZE = 64 };
-_Static_assert(sizeof(hk_drawing) <= HK_DRAWING_SIZE, "it has a cache line");
+/* Of a context with HK_GUARDED. */
 HK_INLINE hk_drawing *hk_drawing_of(const hak_ctx *ctx)
 {
-    return (hk_drawing *)((uintptr_t)ctx + ctx->head - HK_DRAWING_SIZE);
+    return &ctx->watch->drawing;
 }
 
 HK_INLINE hak_ctx *hk_whole(const hak_ctx *ctx)

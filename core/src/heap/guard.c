@@ -178,12 +178,6 @@ void hk_guard_relabel(const hak_ctx *ctx, hk_guard_slot *slot, hak_label label)
     slot->label_name[n] = 0;
 }
 
-/* The pages of a slot that a block of n bytes takes: the last ones. */
-static size_t pages_of(size_t n)
-{
-    return hk_align_up(n, HK_PAGE);
-}
-
 static size_t before_of(const hk_guard_slot *slot)
 {
     return hk_min((uintptr_t)slot->p & (HK_PAGE - 1), HK_GUARD_BESIDE);
@@ -214,7 +208,7 @@ static void pages_off(hak_space *s, char *from, size_t n)
 void *hk_guard_alloc(hak_ctx *ctx, size_t align, size_t n, hak_label label, const hak_guard_event *event)
 {
     hk_guard *g = pool_of(ctx->space);
-    size_t size = hk_max(n, 1), pages = pages_of(size);
+    size_t size = hk_max(n, 1), pages = hk_align_up(size, HK_PAGE);
     hk_guard_slot *slot = slot_take(ctx->space, g);
     if (!slot) return NULL;
     char *end = place_of(g, slot) + HK_GUARD_MOST;
@@ -257,7 +251,8 @@ static void look_beside(const hak_ctx *ctx, const hk_guard_slot *slot)
 /* Takes the pages of a slot back; what its table knows of the block stays. Returns the bytes. */
 static size_t slot_end(hak_ctx *ctx, hk_guard_slot *slot)
 {
-    size_t pages = pages_of((size_t)(place_of(pool_of(ctx->space), slot) + HK_GUARD_MOST - slot->p));
+    size_t pages =
+        hk_align_up((size_t)(place_of(pool_of(ctx->space), slot) + HK_GUARD_MOST - slot->p), HK_PAGE);
     atomic_store_explicit(&slot->live, false, memory_order_release);
     pages_off(ctx->space, place_of(pool_of(ctx->space), slot) + HK_GUARD_MOST - pages, pages);
     return pages;

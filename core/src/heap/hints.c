@@ -65,7 +65,7 @@ const hak_policy *hk_hints_take(hak_ctx *ctx, const hak_policy *policy)
 }
 
 /* Where the site is, or would be. room: a power of two, not all taken. */
-static hk_named_site *find(hk_named_site *sites, uint32_t room, hak_site site)
+static hk_named_site *find_site(hk_named_site *sites, uint32_t room, hak_site site)
 {
     uint32_t i = (uint32_t)((uint64_t)site * UINT64_C(0x9E3779B97F4A7C15) >> 32);
     while (sites[i & (room - 1)].site && sites[i & (room - 1)].site != site)
@@ -83,7 +83,7 @@ static bool sites_grow(hak_ctx *ctx, hk_hints *h)
     if (!sites) return false;
     memset(sites, 0, bytes);
     for (uint32_t i = 0; i < h->site_room; i++)
-        if (h->sites[i].site) *find(sites, room, h->sites[i].site) = h->sites[i];
+        if (h->sites[i].site) *find_site(sites, room, h->sites[i].site) = h->sites[i];
     if (h->site_units) hk_units_give(ctx, h->site_units);
     h->site_units = s;
     h->sites = sites;
@@ -95,10 +95,10 @@ int hk_hints_site(hak_ctx *ctx, hak_site site, uint64_t name)
 {
     hk_hints *h = hk_hints_make(ctx);
     if (!h) return -1;
-    hk_named_site *at = h->site_room ? find(h->sites, h->site_room, site) : NULL;
+    hk_named_site *at = h->site_room ? find_site(h->sites, h->site_room, site) : NULL;
     if (!at || !at->site) {
         if (h->site_count >= h->site_room / 4 * 3 && !sites_grow(ctx, h)) return -1;
-        at = find(h->sites, h->site_room, site);
+        at = find_site(h->sites, h->site_room, site);
         h->site_count++;
     }
     *at = (hk_named_site){site, (uint32_t)name, room_of_site(h->policy, (uint32_t)name)};
@@ -109,7 +109,7 @@ unsigned hk_hints_room(const hk_hints *h, hak_label label, hak_site site)
 {
     unsigned room = 0;
     if (site && h->site_room) {
-        const hk_named_site *at = find(h->sites, h->site_room, site);
+        const hk_named_site *at = find_site(h->sites, h->site_room, site);
         if (at->site) room = at->room;
     }
     return room ? room : h->room[label <= HAK_LABELS_MAX ? label : 0];

@@ -25,7 +25,7 @@ static bool clear_units(hak_ctx *ctx, hk_unit_id id, unsigned kind, size_t units
     return true;
 }
 
-static bool clear(hak_ctx *ctx)
+static bool clear_all(hak_ctx *ctx)
 {
     if (ctx->packed.units && !clear_units(ctx, ctx->owned.id, HK_KIND_PACKED, 1)) return false;
     HK_EACH_OWNED(ctx, s)
@@ -50,7 +50,7 @@ bool hk_labels_charge(hak_ctx *ctx)
     size_t bytes = missing(ctx);
     if (!hk_reclaim_charge(ctx, bytes)) return false;
     hk_add(&ctx->account.metadata, bytes);
-    if (clear(ctx)) return true;
+    if (clear_all(ctx)) return true;
     hk_labels_uncharge(ctx);
     return false;
 }

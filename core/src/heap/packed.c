@@ -196,7 +196,8 @@ void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
     const hk_packed *k = &ctx->packed;
     if (k->units == 0 || !fits(ctx, sc)) return NULL;
     hk_bin *bin = hk_bin_of(ctx, sc);
-    /* Guard pages shut magazines of slabs, too: class 0, and labels, have a next class that may have left. */
+    /* packed_class() may have moved sc to a class that left for slabs, and guard pages shut the magazines of
+     * slabs too. So a shut magazine does not prove that its blocks are packed. */
     if (HK_UNLIKELY(hk_packed_at_hand(bin, label)) && hk_packed_keeps(ctx, sc))
         return hk_packed_take(ctx, bin, label);
     unsigned hot = ctx->role == HK_LOCAL ? HK_PACKED_LEFT : HK_PACKED_HOT;
@@ -276,7 +277,8 @@ static bool leave(hak_ctx *ctx, unsigned sc)
     return true;
 }
 
-/* All classes leave, since free packed blocks would be used again for ever. */
+/* When the allowance shrinks, every class moves to slabs at once: a class that stayed would reuse its freed
+ * packed blocks for ever, and their units would never drain. */
 void hk_packed_limit(hak_ctx *ctx, size_t bytes)
 {
     hk_packed *k = &ctx->packed;

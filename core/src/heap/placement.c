@@ -4,30 +4,24 @@
 #include "heap/block.h"
 #include "heap/slab.h"
 
-/* The state of the generator. */
-static uint64_t *state_of(const hak_ctx *ctx)
-{
-    size_t behind = ctx->checked & HK_GUARDED ? HK_DRAWING_SIZE : 0;
-    return (uint64_t *)((uintptr_t)ctx + ctx->head - behind - HK_PLACEMENT_SIZE);
-}
-
 void hk_placement_begin(hak_ctx *ctx, uint64_t seed)
 {
     const hak_os *os = &ctx->space->os;
     uint64_t any = (uintptr_t)ctx ^ os->clock(os->user) << 20;
     ctx->checked |= HK_PLACED;
-    *state_of(ctx) = seed ? seed : hk_random_next(&any);
+    ctx->watch->placement = seed ? seed : hk_random_next(&any);
 }
 
 /* The step is not that of a stream, or one would follow the other. */
 uint64_t hk_placement_split(hak_ctx *shared)
 {
-    uint64_t at = __atomic_add_fetch(state_of(shared), UINT64_C(0xD1342543DE82EF95), __ATOMIC_RELAXED);
+    uint64_t at =
+        __atomic_add_fetch(&shared->watch->placement, UINT64_C(0xD1342543DE82EF95), __ATOMIC_RELAXED);
     return hk_random_next(&at) | 1;
 }
 
 /* Blocks that were never handed out are free ones like all others, or the next of them would be known. */
-static void open_all(const hak_ctx *ctx, hk_place at, unsigned capacity)
+static void open_blocks(const hak_ctx *ctx, hk_place at, unsigned capacity)
 {
     hk_slab *s = at.slab;
     size_t size = hk_classes[s->kind].size;
@@ -56,10 +50,10 @@ void *hk_placement_draw(hak_ctx *ctx, void *p)
     unsigned kind = hk_kind_at(ctx, p, &e);
     hk_place at = hk_place_of(ctx, e, kind, p);
     unsigned capacity = hk_slab_capacity(ctx, at.slab), others = capacity - at.slab->used;
-    if (at.slab->fresh < capacity) open_all(ctx, at, capacity);
+    if (at.slab->fresh < capacity) open_blocks(ctx, at, capacity);
     if (!others) return p;
     hk_slab_take_back(at, kind, p);
-    uint64_t drawn = (hk_random_next(state_of(ctx)) >> 32) * (others + 1) >> 32;
+    uint64_t drawn = (hk_random_next(&ctx->watch->placement) >> 32) * (others + 1) >> 32;
     uint32_t i = set_bit(at.bits, (unsigned)drawn);
     at.bits[i / 64] &= ~(UINT64_C(1) << (i % 64));
     at.slab->cursor = 0; /* the next refill finds blocks in front of this one, too */

@@ -4,9 +4,6 @@
 
 #include "heap/ctx.h"
 
-/* Behind a context with HK_PLACED, in front of its hk_drawing if it has one. */
-enum { HK_PLACEMENT_SIZE = 64 };
-
 /* From now on; seed 0 = any. */
 void hk_placement_begin(hak_ctx *ctx, uint64_t seed);
 /* A seed for a further heap of the shared context. [any thread] */

@@ -124,7 +124,7 @@ unsigned hk_class_wider(hak_ctx *ctx, unsigned sc)
 }
 
 /* Pages that trim gave back are about to be used again. */
-static bool reclaim(hak_ctx *ctx, hk_extent *e, hk_slab *s)
+static bool commit_again(hak_ctx *ctx, hk_extent *e, hk_slab *s)
 {
     if (e->owned && hk_space_commit(ctx->space, hk_slab_start(e, s), (size_t)s->units << HK_UNIT_SHIFT) != 0)
         return false;
@@ -237,7 +237,7 @@ bool hk_slab_refill(hak_ctx *ctx, hk_bin *bin, unsigned want)
         hk_slab *s = bin->slab;
         if (!s) continue;
         hk_extent *e = hk_extent_of_slab(ctx->space, s);
-        if (HK_UNLIKELY(s->released) && !reclaim(ctx, e, s)) return false;
+        if (HK_UNLIKELY(s->released) && !commit_again(ctx, e, s)) return false;
         /* Blocks outside the window stay out of magazines: one at a time, for the caller. */
         if (fill(ctx, e, bin, HK_LIKELY(e == ctx->extent) ? want : 1)) return true;
     } while (slab_next(ctx, bin));

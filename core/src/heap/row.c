@@ -28,7 +28,7 @@ HK_INLINE hk_slab *slab_of(const hak_ctx *ctx, const hk_row *row)
 }
 
 /* The blocks that were freed since the row was last counted. */
-HK_INLINE void count(hak_ctx *ctx, hk_bin *bin, hk_row *row)
+HK_INLINE void count_row(hak_ctx *ctx, hk_bin *bin, hk_row *row)
 {
     unsigned kind = bin->kind, n = hk_bits(*row->word & ~row->before);
     if (!n) return;
@@ -50,7 +50,7 @@ HK_INLINE void count(hak_ctx *ctx, hk_bin *bin, hk_row *row)
 
 void hk_row_settle_now(hak_ctx *ctx, hk_bin *bin)
 {
-    count(ctx, bin, hk_row_of(bin));
+    count_row(ctx, bin, hk_row_of(bin));
 }
 
 void hk_slab_free(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
@@ -64,7 +64,7 @@ void hk_row_next(hak_ctx *ctx, hk_bin *bin, void *p)
     hk_row *row = hk_row_of(bin);
     unsigned kind = bin->kind;
     if (row->blocks) {
-        count(ctx, bin, row);
+        count_row(ctx, bin, row);
         row->blocks = 0;
     }
     /* Its slab may have been empty, but not counted yet. */

@@ -128,7 +128,7 @@ static hk_unit_id take_aside(hak_ctx *ctx, uint32_t entry, bool *zero)
 
 /* Takes a unit where its label bytes share a page with others. Not for small heaps, which have few pages in
  * any case. */
-static hk_unit_id take_paged(hak_ctx *ctx, unsigned kind, hk_want want, bool *zero)
+static hk_unit_id take_in_page(hak_ctx *ctx, unsigned kind, hk_want want, bool *zero)
 {
     if (!ctx->labels.on || kind >= HK_SMALL_CLASSES || part_of_units(ctx) < 2) return 0;
     unsigned area = hk_classes[kind].area;
@@ -183,7 +183,7 @@ HK_INLINE hk_slab *take_charged(hak_ctx *ctx, size_t units, unsigned kind, hk_wa
 {
     hak_space *space = ctx->space;
     hk_unit_id id = units == 1 && want == HK_WANT_DIRTY ? take_aside(ctx, ctx->key | kind, zero) : 0;
-    if (!id && units == 1) id = take_paged(ctx, kind, want, zero);
+    if (!id && units == 1) id = take_in_page(ctx, kind, want, zero);
     /* Units that are set aside and resident may be part of a row that is wanted. */
     if (units > 1 && !ctx->owned.aside.clean) hk_space_take_back(space, &ctx->owned.aside);
     if (!id) id = hk_space_take(space, ctx->extent, units, ctx->key | kind, want, hk_expected(ctx), zero);
@@ -291,7 +291,7 @@ void hk_units_move(hak_ctx *from, hak_ctx *to, hk_slab *s)
     hk_add(&to->account.released, released);
 }
 
-HK_INLINE void give(hak_ctx *ctx, hk_slab *s, size_t lacks)
+HK_INLINE void give_units(hak_ctx *ctx, hk_slab *s, size_t lacks)
 {
     all_remove(ctx, s);
     hk_bin *bin = s->kind < HK_SMALL_CLASSES ? hk_bin_of(ctx, s->kind) : NULL;
@@ -313,13 +313,13 @@ HK_INLINE void give(hak_ctx *ctx, hk_slab *s, size_t lacks)
 
 void hk_units_give(hak_ctx *ctx, hk_slab *s)
 {
-    give(ctx, s, 0);
+    give_units(ctx, s, 0);
 }
 
 void hk_units_give_part(hak_ctx *ctx, hk_slab *s, size_t lacks)
 {
     hk_add(&ctx->account.released, hk_slab_released(s)); /* it was not among what is charged */
-    give(ctx, s, lacks);
+    give_units(ctx, s, lacks);
 }
 
 hk_slab *hk_units_take_ahead(hak_ctx *ctx, size_t units, size_t lacks, unsigned kind)

@@ -2,7 +2,7 @@
 
 #include "base/real.h"
 
-enum { REMEMBERED = 16 };
+enum { ARM_REMEMBERS = 16 };
 static const double margin = 0.08; /* of the cost above that of doing nothing, 1 */
 static const double noise = 0.001; /* of the time: less is not worth a step */
 #define INFINITE 1e30
@@ -23,7 +23,7 @@ static void into(double *mean, double *variance, double cost, unsigned n)
 
 static void note(hk_arm *a, double cost)
 {
-    if (a->n < REMEMBERED) a->n++;
+    if (a->n < ARM_REMEMBERS) a->n++;
     into(&a->mean, &a->variance, cost, a->n);
 }
 
@@ -52,7 +52,7 @@ static double credit_of(const hk_bandit *b, unsigned arm)
     return arm > b->base ? b->credit : -b->credit;
 }
 
-static hk_verdict judge(hk_bandit *b, double cost)
+static hk_verdict judge_arm(hk_bandit *b, double cost)
 {
     const hk_arm *base = &b->arm[b->base];
     double credit = credit_of(b, b->now), trial = b->trial - credit;
@@ -79,7 +79,7 @@ hk_verdict hk_bandit_learn(hk_bandit *b, double cost)
     if (b->now == b->base) return HK_VERDICT_NONE;
     unsigned side = b->now > b->base;
     into(&b->trial, &b->trial_variance, cost, ++b->tried);
-    hk_verdict verdict = judge(b, cost);
+    hk_verdict verdict = judge_arm(b, cost);
     b->goes_on = verdict == HK_VERDICT_BETTER;
     if (verdict == HK_VERDICT_UNDONE) b->side[side].losses++;
     if (verdict != HK_VERDICT_KEPT) return verdict;

@@ -15,7 +15,7 @@ int64_t hk_profile_draw(hk_profile *k)
 }
 
 /* 1 - exp(-x), also for small x: of x halved often enough by the series, then doubled. */
-static double share_of(double x)
+static double share_drawn(double x)
 {
     if (x > 40) return 1;
     unsigned halved = 0;
@@ -29,5 +29,5 @@ static double share_of(double x)
 
 double hk_profile_weight(const hk_profile *k, size_t n)
 {
-    return k->exact ? 1 : 1 / share_of((double)n / (double)k->mean);
+    return k->exact ? 1 : 1 / share_drawn((double)n / (double)k->mean);
 }

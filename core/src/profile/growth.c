@@ -195,7 +195,7 @@ static bool is_steady(const part *p)
 }
 
 /* Most of what lived at the middle lives now, and more came since than went. */
-static bool stays(const part *p)
+static bool stays_up(const part *p)
 {
     size_t middle = p->n / 2;
     double then = p->y[middle], left = p->left[middle];
@@ -218,7 +218,7 @@ static bool is_even(const part *p)
     return p->even >= p->grown / 2;
 }
 
-static hak_profile_trend judge(const history *h, size_t from, const part *p)
+static hak_profile_trend judge_part(const history *h, size_t from, const part *p)
 {
     heights high = heights_of(p);
     if (has_stopped(&high) || (!high.doubles && (falls_off(p) || !goes_on(p)))) return HAK_PROFILE_FILLS;
@@ -229,7 +229,7 @@ static hak_profile_trend judge(const history *h, size_t from, const part *p)
     if (!is_even(p)) return HAK_PROFILE_GROWS;
     /* Blocks that stay are proof of themselves, so that fewer samples will do. */
     bool known = !h->bounded, fell = was_higher(h, from + p->n / 2, p->grown);
-    if (known && !fell && stays(p) && p->grown > 2 * error) return HAK_PROFILE_LEAKS;
+    if (known && !fell && stays_up(p) && p->grown > 2 * error) return HAK_PROFILE_LEAKS;
     if (p->grown <= 3 * error || p->late.slope < 0.75 * p->early.slope) return HAK_PROFILE_GROWS;
     if (is_steady(p)) return HAK_PROFILE_LEAKS;
     return known && p->early.slope >= p->late.slope / 4 && leaves_behind(p) ? HAK_PROFILE_LEAKS
@@ -249,7 +249,7 @@ static const char *to_unit(double *bytes, double *beside)
 }
 
 /* An hour means something to people only if the windows took some time. */
-static void tell(const hk_profile *k, hak_profile_growth *g, double grown, double hours)
+static void tell_growth(const hk_profile *k, hak_profile_growth *g, double grown, double hours)
 {
     double none = 0, low = g->low, high = g->high, low_hour = g->low_an_hour, high_hour = g->high_an_hour;
     const char *unit = to_unit(&grown, &none), *each = to_unit(&high, &low),
@@ -280,7 +280,7 @@ static bool examine(const history *h, size_t from, hak_profile_growth *out)
                                 .high_an_hour = by_clock.high,
                                 .windows = h->step * (unsigned)(p.n - 1),
                                 .since_ns = h->at_ns[from],
-                                .trend = judge(h, from, &p)};
+                                .trend = judge_part(h, from, &p)};
     out->leak = out->trend == HAK_PROFILE_LEAKS;
     size_t middle = from + p.n / 2;
     double kept = h->live[middle] > 0 ? h->left[middle] / h->live[middle] : 0;
@@ -310,7 +310,7 @@ bool hk_profile_growth(hk_profile *k, const hk_stack *s, hak_profile_growth *out
         any = true;
         *out = g;
         out->stack = s->id;
-        tell(k, out, h.live[h.n - 1] - h.live[from], h.hour[h.n - 1] - h.hour[from]);
+        tell_growth(k, out, h.live[h.n - 1] - h.live[from], h.hour[h.n - 1] - h.hour[from]);
         if (g.leak) break;
     }
     return any;

@@ -177,7 +177,7 @@ static bool thinned(hk_profile *k, const hk_sample *block, size_t n)
 }
 
 /* The chance of a block is that of all its bytes, those that it grew by included. */
-static bool resize(hk_profile *k, const void *p, void *q, size_t n)
+static bool resize_sample(hk_profile *k, const void *p, void *q, size_t n)
 {
     hk_sample **link = hk_profile_find(k, (uintptr_t)p), *block = *link;
     if (!block) return false;
@@ -222,7 +222,7 @@ void hk_profile_resized(hak_ctx *heap, const void *p, void *q, size_t old, size_
     hk_profile *k = hk_profile_of(heap);
     hk_profile_lock(k);
     /* A block from before an exact profile began stays out of the profile until it moves. */
-    bool known = resize(k, p, q, n) || (k->exact && p == q);
+    bool known = resize_sample(k, p, q, n) || (k->exact && p == q);
     if (k->exact) old = 0;
     hk_profile_unlock(k);
     if (known || n <= old || !(heap->checked & HK_PROFILED) || !atomic_load(&k->running)) return;

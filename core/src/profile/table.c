@@ -27,7 +27,7 @@ static hk_slab *take(hk_profile *k, size_t units)
     return s;
 }
 
-static void give(hk_profile *k, hk_slab *s)
+static void give_table(hk_profile *k, hk_slab *s)
 {
     k->bytes -= (size_t)s->units << HK_UNIT_SHIFT;
     hk_units_give(k->ctx, s);
@@ -42,7 +42,7 @@ static void *bump(hk_profile *k, size_t n)
     return p;
 }
 
-static void begin(hk_profile *k)
+static void begin_table(hk_profile *k)
 {
     k->at = (char *)k + hk_align_up(sizeof *k, 16);
     k->end = (char *)k + room_in(FIRST_UNITS);
@@ -61,7 +61,7 @@ static void set_windows(hk_profile *k, uint64_t window_ns)
     k->window_due_ns = window_ns ? k->started_ns + window_ns : UINT64_MAX;
 }
 
-static void set_options(hk_profile *k, const hak_profile_options *o)
+static void set_profile(hk_profile *k, const hak_profile_options *o)
 {
     k->exact = o->mode == HAK_PROFILE_EXACT;
     /* Threads of a shared context, which has no counted profile, read it without the lock. */
@@ -93,8 +93,8 @@ hk_profile *hk_profile_new(hak_ctx *ctx, const hak_profile_options *o, hk_lock *
     k->memory = memory;
     k->live = live;
     k->heaps = heaps;
-    set_options(k, o);
-    begin(k);
+    set_profile(k, o);
+    begin_table(k);
     return k;
 }
 
@@ -118,10 +118,10 @@ static void give_all(hk_profile *k)
     if (k->counted && k->gone) k->gone(k->user);
     for (hk_profile_group *g = k->groups, *following; g; g = following) {
         following = g->next;
-        give(k, g->slab);
+        give_table(k, g->slab);
     }
-    if (k->stacks.slab) give(k, k->stacks.slab);
-    if (k->samples.slab) give(k, k->samples.slab);
+    if (k->stacks.slab) give_table(k, k->stacks.slab);
+    if (k->samples.slab) give_table(k, k->samples.slab);
 }
 
 void hk_profile_clear(hk_profile *k, const hak_profile_options *o)
@@ -141,9 +141,9 @@ void hk_profile_clear(hk_profile *k, const hak_profile_options *o)
     k->live_bytes = k->peak = 0;
     k->peak_seq = 0;
     k->tally = (hak_profile_tally){0};
-    if (o) set_options(k, o);
+    if (o) set_profile(k, o);
     else set_windows(k, k->first_window_ns);
-    begin(k);
+    begin_table(k);
 }
 
 void hk_profile_end(hk_profile *k)
@@ -222,7 +222,7 @@ static bool widen(hk_profile *k, hk_buckets *b)
             }
         }
     }
-    if (old.slab) give(k, old.slab);
+    if (old.slab) give_table(k, old.slab);
     return true;
 }
 

@@ -82,7 +82,8 @@ HAK_API void hak_ctx_fork_child(hak_ctx *ctx)
 {
     hak_ctx *shared = hk_whole(ctx);
     uintptr_t thread = hk_thread_register();
-    if (shared->quarantine) shared->quarantine->leaving = 0; /* who had some in hand is not here */
+    if (shared->watch && shared->watch->quarantine)
+        shared->watch->quarantine->leaving = 0; /* who had some in hand is not here */
     if (shared->heaps) {
         for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = heap->heap->next) {
             if (hk_thread_of(heap) == thread) hk_heap_renew(heap);

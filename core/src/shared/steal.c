@@ -3,18 +3,15 @@
  * the register; only its slabs and runs, which are under the lock, go to the next new heap. Their blocks in
  * the old heap's magazines are treated like live blocks: a new owner of the register hands them out, or a
  * flush sends them home. */
-#include "heap/batch.h"
-#include "heap/block_free.h"
-#include "heap/magazine.h"
+#include "heap/bins.h"
 #include "heap/metadata.h"
 #include "heap/refill.h"
 #include "shared/remote.h"
-#include "shared/thread_heap.h"
 #include "shared/transfer.h"
 
 enum {
-    LOOKS = 16,      /* questions to the OS for each new heap */
-    AWAY_NS = 250000 /* shifted by `patience`: a thread that waits for a processor comes back */
+    STEAL_LOOKS = 16, /* questions to the OS for each new heap */
+    AWAY_NS = 250000  /* shifted by `patience`: a thread that waits for a processor comes back */
 };
 
 /* The magazines of `from` may hold blocks of the slabs that it loses; its thread forwards them when it comes
@@ -39,7 +36,7 @@ static void hand_over(hak_ctx *from, hak_ctx *to, hk_slab *s)
 }
 
 /* false = no memory for the class of the slab. */
-static bool move(hak_ctx *from, hak_ctx *to, hk_slab *s)
+static bool move_slab(hak_ctx *from, hak_ctx *to, hk_slab *s)
 {
     bool small = s->kind < HK_SMALL_CLASSES;
     bool open = !small || (hk_bin_of(to, s->kind)->slots && !hk_packed_keeps(to, s->kind));
@@ -60,12 +57,12 @@ static void reclaim(hak_ctx *from, hak_ctx *to)
     for (hk_unit_id id = from->owned.all, next; id; id = next) {
         hk_slab *s = hk_slab_at(from->space, id);
         next = s->all_next;
-        if (s->kind < HK_BINS && !move(from, to, s)) return;
+        if (s->kind < HK_BINS && !move_slab(from, to, s)) return;
     }
 }
 
 /* Asks the OS, as long as *looks are left. The heap's lock is held. */
-static bool died(const hak_ctx *heap, unsigned *looks)
+static bool owner_died(const hak_ctx *heap, unsigned *looks)
 {
     const hak_os *os = &heap->space->os;
     uint64_t id = heap->heap->thread_id;
@@ -78,14 +75,14 @@ void hk_heap_reclaim(hak_ctx *heap)
 {
     hak_ctx *shared = heap->whole;
     hk_heaps *heaps = shared->heaps;
-    unsigned looks = LOOKS;
+    unsigned looks = STEAL_LOOKS;
     hk_lock_take(&heaps->lock);
     hak_ctx *first = heaps->sought ? heaps->sought : hk_heaps_first(shared), *other = first;
     hk_lock_drop(&heaps->lock);
     hk_heap_lock(heap);
     do {
         if (other != heap && hk_heap_try(other)) {
-            if (died(other, &looks)) reclaim(other, heap);
+            if (owner_died(other, &looks)) reclaim(other, heap);
             hk_heap_unlock(other);
         }
         other = other->heap->next ? other->heap->next : hk_heaps_first(shared);
@@ -120,83 +117,6 @@ unsigned hk_borrow_class(hak_ctx *heap, unsigned sc)
 void hk_borrow_anew(hak_ctx *heap)
 {
     memset(heap->heap->borrowed + HK_KIB_CLASSES, 0, HK_SMALL_CLASSES - HK_KIB_CLASSES);
-}
-
-/* Forwards a free block to the heap that has its slab: linked through the block itself, without further
- * memory. */
-static void push_stray(hak_ctx *owner, void *p)
-{
-    hk_mpsc_push(&owner->heap->strays, p);
-}
-
-void hk_heap_return(hak_ctx *heap, unsigned kind, void *p)
-{
-    /* Nothing has checked the pointers in a magazine yet. */
-    if (!hk_block_size(heap, p)) {
-        hk_found_wrong(heap, HK_WRONG_BLOCK, p);
-        return;
-    }
-    hk_add(&heap->heap->out_bytes, hk_kind_size(kind));
-    hk_add(&heap->heap->out_blocks, 1);
-    push_stray(hk_owner(heap, p), p);
-}
-
-/* Sends the foreign blocks of a magazine home. Packed units stay where they are. */
-static void sift(hak_ctx *heap, hk_bin *bin)
-{
-    if (bin->kind < HK_SMALL_CLASSES && hk_packed_keeps(heap, bin->kind)) return;
-    void **to = hk_bin_low(bin);
-    for (void **at = to; at < bin->top; at++) {
-        if (hk_kind_in_window(heap, *at) == bin->kind) *to++ = *at;
-        else hk_heap_return(heap, bin->kind, *at);
-    }
-    bin->top = to;
-}
-
-void hk_heap_sift(hak_ctx *heap)
-{
-    if (!heap->heap->stolen_from) return;
-    for (unsigned i = 0, all = hk_bins_all(heap); i < all; i++)
-        if (hk_bin_of(heap, i)->top != hk_bin_low(hk_bin_of(heap, i))) sift(heap, hk_bin_of(heap, i));
-}
-
-void hk_heap_flush(hak_ctx *heap)
-{
-    hk_heap_sift(heap);
-    hk_magazines_flush(heap);
-}
-
-void hk_heap_forward(hak_ctx *heap, void *p)
-{
-    const hak_ctx *owner = heap;
-    hk_extent *e;
-    uint32_t kind = hk_find(&owner, p, &e);
-    if (kind >= HK_BINS) {
-        hk_found_wrong(heap, HK_WRONG_BLOCK, p);
-        return;
-    }
-    hk_sub(&heap->heap->in_bytes, hk_kind_size(kind));
-    hk_sub(&heap->heap->in_blocks, 1);
-    push_stray((hak_ctx *)(uintptr_t)owner, p);
-}
-
-/* The program may have freed a block twice, or written to it, since it was linked. The blocks behind such a
- * link are lost. */
-void hk_heap_strays(hak_ctx *heap)
-{
-    for (hk_link *at = hk_mpsc_take(&heap->heap->strays), *next; at; at = next) {
-        const hak_ctx *owner = heap;
-        hk_extent *e;
-        uint32_t kind = hk_find(&owner, at, &e);
-        if (HK_UNLIKELY(kind >= HK_BINS || !hk_block_size(heap, at))) {
-            hk_found_wrong(heap, HK_WRONG_BLOCK, at);
-            return;
-        }
-        next = at->next;
-        hk_add(&heap->heap->in_bytes, hk_kind_size(kind));
-        hk_add(&heap->heap->in_blocks, 1);
-        if (!hk_block_put_back(heap, at)) hk_heap_forward(heap, at);
-    }
 }
 
 /* Returns whether the heap's thread, if it has one, is away: others have brought its blocks home for a

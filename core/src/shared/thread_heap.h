@@ -112,6 +112,12 @@ void hk_shared_make(hak_ctx *ctx, const hak_options *options);
 void hk_shared_destroy(hak_ctx *shared);
 void hk_shared_retire(hak_ctx *shared);
 
+HK_INLINE void hk_slots_clear(hk_slot *slot, size_t count, hak_ctx *shared)
+{
+    for (size_t i = 0; i < count; i++)
+        atomic_store_explicit(&slot[i], shared, memory_order_relaxed);
+}
+
 /* They lie behind their context, so that finding a thread's heap needs no load of their address. */
 HK_INLINE hk_heaps *hk_heaps_behind(hak_ctx *shared)
 {
@@ -215,6 +221,9 @@ HK_INLINE bool hk_heap_unowned(const hak_ctx *heap)
 
 /* Takes the heap from its thread. The caller holds the locks of the shared context and of the heap. */
 void hk_heap_disown(hak_ctx *shared, hak_ctx *heap);
+/* Gives the heap to a thread. The caller holds the lock of the shared context. false = no memory for so many
+ * threads. */
+bool hk_heap_own(hak_ctx *shared, hak_ctx *heap, uintptr_t thread);
 /* Notes the calling thread's number as that of its heap. */
 void hk_heap_renew(hak_ctx *heap);
 /* Forwards a block of a kind, out of a stolen_from heap's magazines, to the heap that has its slab. */
@@ -244,6 +253,8 @@ void hk_borrow_anew(hak_ctx *heap);
 /* Calls fn for each slab and run that the heap owns, with the heap's lock held, and drops that lock at times.
  * The caller holds the heap's lock for walks, so that there is one walk at a time. */
 void hk_heap_walk(hak_ctx *heap, void (*fn)(hak_ctx *heap, hk_slab *s, void *user), void *user);
+/* Does the same for a local context, or for all heaps of a shared one. The caller holds no lock. */
+void hk_walk(hak_ctx *whole, void (*fn)(hak_ctx *heap, hk_slab *s, void *user), void *user);
 
 /* Sets other settings for the heaps, which take them over at their next slow path. The caller holds the lock
  * of the context. */
@@ -253,6 +264,8 @@ void hk_heaps_settings_set(hk_heaps *heaps, const hak_tuning *from);
 uint32_t hk_heaps_settings_get(hk_heaps *heaps, hak_tuning *out);
 /* Makes the heap take over what changed. The heap's thread calls this. */
 void hk_heap_settings_follow(hak_ctx *heap);
+/* Lets the heap take part in the profile of its shared context, if there is one. */
+void hk_heap_observe(hak_ctx *heap);
 /* Tells the shared context, whose lock is held, that it has a profile. Each thread takes part from its next
  * slow path. */
 void hk_shared_observe(hak_ctx *shared);

@@ -7,14 +7,14 @@
 
 enum { FREE_BYTES = 1 << 20 };
 
-static hk_transfer *seen(const hak_ctx *heap)
+static hk_transfer *transfer_seen(const hak_ctx *heap)
 {
     return atomic_load_explicit(&heap->heap->transfer, memory_order_acquire);
 }
 
 static hk_transfer *transfer_of(hak_ctx *heap)
 {
-    hk_transfer *t = seen(heap);
+    hk_transfer *t = transfer_seen(heap);
     if (t) return t;
     t = hk_meta_alloc(heap, sizeof *t);
     if (!t) return NULL;
@@ -68,7 +68,7 @@ static void grow(hk_transfer_class *kept)
 
 void hk_transfer_refill(hak_ctx *heap, unsigned sc)
 {
-    hk_transfer *t = seen(heap);
+    hk_transfer *t = transfer_seen(heap);
     hk_bin *bin = hk_bin_of(heap, sc);
     /* Without slots, or with those of packed blocks: batches of slabs that were taken over, of a class that this heap
      * packs. */
@@ -110,7 +110,7 @@ void hk_transfer_refill(hak_ctx *heap, unsigned sc)
 
 void hk_transfer_flush(hak_ctx *heap)
 {
-    hk_transfer *t = seen(heap);
+    hk_transfer *t = transfer_seen(heap);
     if (!t || hk_get(&t->bytes) == 0) return;
     hk_set(&t->bytes, 0);
     for (unsigned sc = 0; sc < HK_TRANSFER_CLASSES; sc++) {
@@ -128,13 +128,13 @@ void hk_transfer_flush(hak_ctx *heap)
 
 bool hk_transfer_has(const hak_ctx *heap, unsigned sc)
 {
-    const hk_transfer *t = seen(heap);
+    const hk_transfer *t = transfer_seen(heap);
     return t && sc < HK_TRANSFER_CLASSES && t->classes[sc].batches;
 }
 
 void hk_transfer_tick(hak_ctx *heap, uint64_t now_ns)
 {
-    hk_transfer *t = seen(heap);
+    hk_transfer *t = transfer_seen(heap);
     if (!t || (now_ns >= t->since_ns && now_ns - t->since_ns < hk_get(&heap->space->purge_ns))) return;
     if (t->since_ns) hk_transfer_flush(heap);
     t->since_ns = now_ns;
@@ -145,7 +145,7 @@ void hk_transfer_recall(hak_ctx *heap)
     enum { LOOKS = 8, LEAST = 256 << 10 };
     for (unsigned i = 0; i < LOOKS; i++) {
         hak_ctx *other = hk_heap_after(heap);
-        hk_transfer *t = seen(other);
+        hk_transfer *t = transfer_seen(other);
         if (!t || hk_get(&t->bytes) < LEAST || (other != heap && !hk_heap_try(other))) continue;
         hk_transfer_flush(other);
         if (other != heap) hk_heap_unlock(other);
@@ -155,7 +155,7 @@ void hk_transfer_recall(hak_ctx *heap)
 
 void hk_transfer_each(const hak_ctx *heap, void (*fn)(void *user, void *p), void *user)
 {
-    const hk_transfer *t = seen(heap);
+    const hk_transfer *t = transfer_seen(heap);
     if (!t || hk_get(&t->bytes) == 0) return;
     for (unsigned sc = 0; sc < HK_TRANSFER_CLASSES; sc++)
         for (hk_link *at = t->classes[sc].batches; at; at = at->next) {

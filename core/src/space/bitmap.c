@@ -3,7 +3,7 @@
 enum { GRAIN = HK_BITMAP_LEAST / 64, ROW_MOST = HK_UNIT_BITS / HK_BITMAP_LEAST };
 
 /* By class.bits: the bits of a mask that a bitmap takes, and where in a mask they may begin. */
-static const uint64_t rows[] = {1, 3, 15, 255},
+static const uint64_t bitmap_rows[] = {1, 3, 15, 255},
                       begins[] = {~UINT64_C(0), UINT64_C(0x5555555555555555), UINT64_C(0x1111111111111111),
                                   UINT64_C(0x0101010101010101)};
 _Static_assert(ROW_MOST == 8, "the longest row is the last");
@@ -27,8 +27,8 @@ uint32_t hk_bitmap_take(hk_chunk *chunk, unsigned sc)
         HK_ASSERT(i < HK_BITMAP_MASKS);
         if (!free) continue;
         uint32_t bit = (uint32_t)__builtin_ctzll(free);
-        HK_ASSERT(!(chunk->bitmaps[i] & rows[log] << bit));
-        chunk->bitmaps[i] |= rows[log] << bit;
+        HK_ASSERT(!(chunk->bitmaps[i] & bitmap_rows[log] << bit));
+        chunk->bitmaps[i] |= bitmap_rows[log] << bit;
         return (i * 64 + bit) * GRAIN;
     }
 }
@@ -37,7 +37,7 @@ void hk_bitmap_give(hk_chunk *chunk, const hk_slab *s)
 {
     size_t at = s->bits % HK_CHUNK_WORDS / GRAIN;
     HK_ASSERT(hk_bitmap_taken(chunk, s));
-    chunk->bitmaps[at / 64] &= ~(rows[hk_classes[s->kind].bits] << at % 64);
+    chunk->bitmaps[at / 64] &= ~(bitmap_rows[hk_classes[s->kind].bits] << at % 64);
 }
 
 size_t hk_bitmaps_end(const hk_chunk *chunk)
@@ -51,7 +51,7 @@ size_t hk_bitmaps_end(const hk_chunk *chunk)
 bool hk_bitmap_taken(const hk_chunk *chunk, const hk_slab *s)
 {
     size_t at = s->bits % HK_CHUNK_WORDS / GRAIN;
-    uint64_t row = rows[hk_classes[s->kind].bits];
+    uint64_t row = bitmap_rows[hk_classes[s->kind].bits];
     return (chunk->bitmaps[at / 64] >> at % 64 & row) == row;
 }
 

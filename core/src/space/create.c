@@ -18,8 +18,8 @@ static uintptr_t addresses_below(const hak_space_options *o)
 }
 
 /* Copies options of any version, which may be NULL; what is wrong with them, NULL = nothing. */
-static const char *read_options(hak_space_options *o, hak_os *os, hak_tuning *t, uint32_t *given,
-                                const hak_space_options *host)
+static const char *read_space_options(hak_space_options *o, hak_os *os, hak_tuning *t, uint32_t *given,
+                                      const hak_space_options *host)
 {
     static const hak_space_options defaults = HAK_SPACE_OPTIONS_INIT;
     const size_t least = (size_t)128 << 10, most = (size_t)1 << 40;
@@ -49,7 +49,7 @@ const char *(hak_space_options_error)(const hak_space_options *host)
     hak_os os;
     hak_tuning t;
     uint32_t given;
-    return read_options(&o, &os, &t, &given, host);
+    return read_space_options(&o, &os, &t, &given, host);
 }
 
 /* The rest of a space whose first extent is there. */
@@ -69,7 +69,7 @@ hak_space *(hak_space_new)(const hak_space_options *host)
     uint32_t given;
     const hak_space_options *o = &options;
     struct hak_space boot = {.extents = 1, .next_id = 1};
-    if (read_options(&options, &boot.os, &tuning, &given, host)) return NULL;
+    if (read_space_options(&options, &boot.os, &tuning, &given, host)) return NULL;
     boot.below = addresses_below(o);
     boot.reserve = o->reserve ? o->reserve : hk_os_reserve(&boot.os);
     boot.buffer_only = o->buffer_only;

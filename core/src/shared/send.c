@@ -254,29 +254,6 @@ void hk_free_direct(hak_ctx *shared, const hak_ctx *mine, void *p, size_t n)
     }
 }
 
-void hk_remote_unpack(hak_ctx *heap, hk_batch *b, bool own)
-{
-    hk_heap *h = heap->heap;
-    HK_ASSERT(hk_lock_held(&h->lock) && hk_batch_sound(b));
-    unsigned n = hk_batch_count(b), others = hk_slab_free_all(heap, b->blocks, n, own);
-    hk_add(&h->in_bytes, hk_get(&b->bytes));
-    hk_add(&h->in_blocks, n);
-    for (unsigned i = 0; i < others; i++)
-        if (HK_UNLIKELY(!hk_block_put_back(heap, b->blocks[i]))) hk_heap_forward(heap, b->blocks[i]);
-    hk_mpsc_push(&b->from->heap->empties, &b->link);
-}
-
-void hk_remote_drain(hak_ctx *heap, bool own)
-{
-    if (HK_UNLIKELY(atomic_load_explicit(&heap->heap->strays, memory_order_relaxed))) hk_heap_strays(heap);
-    for (hk_link *at = hk_mpsc_take(&heap->heap->queue), *next; at; at = next) {
-        next = at->next;
-        __builtin_prefetch(next, 1);
-        if (!own) heap->heap->away += hk_get(&hk_batch_of(at)->bytes);
-        if (!hk_transfer_put(heap, hk_batch_of(at))) hk_remote_unpack(heap, hk_batch_of(at), own);
-    }
-}
-
 /* ---- Freeing -------------------------------------------------------------------------------------- */
 
 HK_INLINE struct hk_remote_mixed *box_of(hak_ctx *heap, uint32_t id)
@@ -413,7 +390,7 @@ void hk_heap_overflow(hak_ctx *heap, hk_bin *bin, void *p)
 
 /* Frees a block that is not (or no longer) a sample, in a watched unit of the heap's own: to its magazine, as
  * without a profile. As always, the unit may move to another heap meanwhile. */
-static bool free_watched(hak_ctx *heap, void *p)
+static bool free_in_watched(hak_ctx *heap, void *p)
 {
     uint32_t kind = hk_kind_watched(heap->owned.id, heap->extent, p);
     if (kind >= HK_SMALL_CLASSES) return false;
@@ -437,7 +414,7 @@ static HK_NOINLINE void free_elsewhere(hak_ctx *ctx, void *p, size_t n)
     if (id == ctx->owned.id && !(ctx->checked & HK_CHECKED)) {
         if (HK_UNLIKELY((entry & HK_KIND_MASK) == HK_KIND_WATCHED)) {
             hk_profile_freed(ctx, p);
-            if (free_watched(ctx, p)) return;
+            if (free_in_watched(ctx, p)) return;
         }
         if (free_own(ctx, p, n, &e->map[unit])) return;
     }
