@@ -54,11 +54,6 @@ void hkc_report_json_begin(hkc_json *w, const hkc_report_process *p)
     hkc_json_array(w, "contexts");
 }
 
-void hkc_report_json_contexts_end(hkc_json *w)
-{
-    hkc_json_end(w);
-}
-
 void hkc_report_json_end(hkc_json *w)
 {
     hkc_json_end(w);

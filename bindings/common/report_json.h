@@ -44,8 +44,6 @@ void hkc_report_json_labels(hkc_json *w, const hak_label_info *labels, size_t co
 void hkc_report_json_holes(hkc_json *w, const hak_ctx *ctx);
 /* The array of contexts ends, and the object. */
 void hkc_report_json_end(hkc_json *w);
-/* The same in two steps, for members of the binding's own at the top: the object stays open. */
-void hkc_report_json_contexts_end(hkc_json *w);
 
 /* A point of an array "timeline" of a context, which the caller begins and ends. resident 0 = not known. */
 void hkc_report_json_point(hkc_json *w, uint64_t at_ns, size_t live, size_t committed, size_t resident);

@@ -110,13 +110,8 @@ void hkl_print_version(void);
 #if LUA_VERSION_NUM == 501
 #define hkl_from_release(version, release) false
 #else
-/* 7 for 5.4.7. */
-int hkl_release(void);
 /* The interpreter of that release, or of a later one, is what the launcher stands for. */
-static inline bool hkl_from_release(int version, int release)
-{
-    return LUA_VERSION_NUM > version || (LUA_VERSION_NUM == version && hkl_release() >= release);
-}
+bool hkl_from_release(int version, int release);
 #endif
 
 /* Runs what is at the top of the stack, under `arguments` arguments, with a traceback; prints the error.

@@ -11,15 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *hkl_program = PROGRAM;
-
 static lua_State *interrupted; /* the state that Ctrl-C stops */
-
-void hkl_message(const char *text)
-{
-    if (hkl_program) fprintf(stderr, "%s: ", hkl_program);
-    fprintf(stderr, "%s\n", text);
-}
 
 static void raise_interrupt(lua_State *L, lua_Debug *ar)
 {
@@ -114,33 +106,6 @@ static int call(lua_State *L, int arguments, int results)
 int hkl_run(lua_State *L, int arguments, int results)
 {
     return hkl_print_error(L, call(L, arguments, results));
-}
-
-/* error(nil) is silent before 5.3. */
-static bool is_silent(lua_State *L)
-{
-    return LUA_VERSION_NUM < 503 && lua_isnil(L, -1);
-}
-
-void hkl_print_last_error(lua_State *L, int status)
-{
-    if (status == LUA_OK) return;
-    const bool silent = is_silent(L);
-    const char *message = lua_tostring(L, -1);
-    if (!message)
-        message = LUA_VERSION_NUM < 503      ? "(error object is not a string)"
-                  : hkl_from_release(504, 7) ? "(error message not a string)"
-                                             : "(null)";
-    if (!silent) hkl_message(message);
-    lua_pop(L, 1);
-}
-
-int hkl_print_error(lua_State *L, int status)
-{
-    const bool collects = LUA_VERSION_NUM == 502 && status != LUA_OK && !is_silent(L);
-    hkl_print_last_error(L, status);
-    if (collects) lua_gc(L, LUA_GCCOLLECT, 0);
-    return status;
 }
 
 static bool run_loaded(lua_State *L, int status)

@@ -65,11 +65,11 @@ void hkl_version_learn(lua_State *L)
         snprintf(loaded, sizeof loaded, "%.*s", (int)(end - begin), begin);
 }
 
-int hkl_release(void)
+bool hkl_from_release(int version, int release)
 {
-    int release = 0;
-    sscanf(loaded + sizeof number - 1, "%d", &release);
-    return release;
+    int now = 0; /* 7 for 5.4.7 */
+    sscanf(loaded + sizeof number - 1, "%d", &now);
+    return LUA_VERSION_NUM > version || (LUA_VERSION_NUM == version && now >= release);
 }
 
 void hkl_print_version(void)

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "calibrate.h"
+#include "calibrate_ops.h"
 
 #include "cfi.h"
 #include "common/pages.h"

@@ -1,7 +1,7 @@
 /* The operations of calibration. Each watches blocks that sizes or fates tell apart: sizes hold for all
  * runtimes of the binding on 64-bit machines (values of 8 or 16 bytes, tables of 56 or 64). What must
  * exist before, keys for example, is made by the chunk, outside of what is watched. */
-#include "calibrate.h"
+#include "calibrate_ops.h"
 
 #include <lauxlib.h>
 #include <lualib.h>

@@ -2,61 +2,11 @@
 
 #include "label.h"
 
-#include <lauxlib.h>
-
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
 /* ---- Who makes a state ---------------------------------------------------------------------------- */
-
-/* The first request of lua_newstate, which is its own: the size, and the place in it that calls lua_Alloc. No
- * other call comes from there. */
-static struct {
-    size_t size;
-    hak_site caller;
-} newstate;
-
-/* lua_newstate gives up when its first request is refused. */
-static void *note_first(void *ud, void *ptr, size_t osize, size_t nsize)
-{
-    (void)ud;
-    (void)ptr;
-    (void)osize;
-    if (nsize == 0) return NULL;
-    newstate.size = nsize;
-    newstate.caller = HAK_CALLSITE();
-    return NULL;
-}
-
-static void learn(void)
-{
-    lua_State *L = HKL_NEW_STATE(note_first, NULL);
-    if (L) lua_close(L);
-}
-
-void hkl_newstate_learn(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, learn);
-}
-
-uintptr_t hkl_newstate_caller(void)
-{
-    hkl_newstate_learn();
-    return newstate.caller;
-}
-
-uintptr_t hkl_thread_now(void)
-{
-    static _Thread_local char here;
-    return (uintptr_t)&here;
-}
-
-static bool makes_state(size_t nsize, hak_site caller)
-{
-    return nsize == newstate.size && caller == newstate.caller;
-}
 
 /* A state may move from thread to thread: the one that asks for other large blocks is the one that it is on.
  */
@@ -64,7 +14,7 @@ __attribute__((noinline)) bool hkl_strange_now(hkl_state *st, size_t nsize, hak_
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
     const uintptr_t thread = hkl_thread_now();
-    const bool makes = makes_state(nsize, caller) && (st->main || st->ended);
+    const bool makes = hkl_newstate_asks(nsize, caller) && (st->main || st->ended);
     if (!makes) __atomic_store_n(&st->thread, thread, __ATOMIC_RELAXED);
     if (__atomic_load_n(&st->thread, __ATOMIC_RELAXED) == thread) {
         if (makes) st->others = true;
@@ -94,7 +44,7 @@ void *hkl_shared_free(hkl_state *st, void *ptr, size_t osize)
 void *hkl_shared_new(hkl_state *st, size_t nsize, hak_label label, hak_site site, hak_site caller)
 {
     void *p = hak_alloc_cs(st->ctx, nsize, label, site);
-    if (__builtin_expect(nsize >= HKL_STATE_LEAST, 0) && p && st->main && makes_state(nsize, caller))
+    if (__builtin_expect(nsize >= HKL_STATE_LEAST, 0) && p && st->main && hkl_newstate_asks(nsize, caller))
         __atomic_store_n(&st->others, true, __ATOMIC_RELAXED);
     return p;
 }

@@ -14,13 +14,6 @@
 /* The block with which lua_newstate begins has at least this size on every runtime, and few others have. */
 enum { HKL_STATE_LEAST = LUA_VERSION_NUM >= 503 ? 1024 : 512 };
 
-/* Learns how lua_newstate asks for its block. Constant, after the first call of a process. */
-void hkl_newstate_learn(void);
-/* The place in the runtime from which it does. */
-uintptr_t hkl_newstate_caller(void);
-/* Tells the thread that runs from all others that live. */
-uintptr_t hkl_thread_now(void);
-
 /* Says so once, on standard error, and returns true if another thread than that of st's state asks for the
  * first block of a new state. Notes a state that is made on st's own thread. */
 bool hkl_strange_now(hkl_state *st, size_t nsize, hak_site caller);
@@ -53,7 +46,7 @@ typedef struct hkl_scope_of {
     const hkl_state *st;
     hak_label label;
 } hkl_scope_of;
-/* Sets it, and returns what hkl_scope_back needs. */
+/* Sets it, and returns what hkl_scope_end needs. */
 hkl_scope_of hkl_scope_begin(hkl_state *st, hak_label label);
 void hkl_scope_end(hkl_state *st, hkl_scope_of before);
 

@@ -4,6 +4,7 @@
 #define HKL_STATE_H
 
 #include "hakmem/hakmem.h"
+#include "newstate.h"
 
 #include <lua.h>
 
@@ -179,12 +180,6 @@ void hkl_install(hkl_state *st, lua_State *L);
 /* The thread that lives as long as the state; NULL when it is not to be found. */
 lua_State *hkl_main_thread(lua_State *L);
 
-/* lua_newstate; 5.5 wants a seed for the hashes of strings. */
-#if LUA_VERSION_NUM >= 505
-#define HKL_NEW_STATE(f, ud) lua_newstate(f, ud, luaL_makeseed(NULL))
-#else
-#define HKL_NEW_STATE(f, ud) lua_newstate(f, ud)
-#endif
 /* The collector of a scratch state does nothing, but for want of memory. That of 5.5 takes a step whenever a
  * string is made in a buffer, stopped or not, if there is something to do: so it has just ended, and pauses.
  */

@@ -1,6 +1,6 @@
 #include "guard.h"
 
-#include "heap.h"
+#include "context.h"
 #include "places.h"
 #include "profile.h"
 #include "report.h"
@@ -47,7 +47,7 @@ static void fault(int number, siginfo_t *info, void *unused)
         raise(number);        /* blocked until this returns */
         return;
     }
-    if (!hak_guard_explain(hks_heap_shared(), info->si_addr, &report) || report.error == HAK_OK) return;
+    if (!hak_guard_explain(hks_context_made(), info->si_addr, &report) || report.error == HAK_OK) return;
     hks_report_text(t.bytes, hak_guard_text(&report, t.bytes, sizeof t.bytes));
     put_places(&report.allocated, &t);
     put_places(&report.released, &t);

@@ -2,6 +2,7 @@
 
 #include "aside.h"
 #include "common/process.h"
+#include "context.h"
 #include "guard.h"
 #include "places.h"
 #include "profile.h"
@@ -10,43 +11,27 @@
 
 #include <hakmem/trace.h>
 
-#include <stdatomic.h>
-
 _Thread_local hak_ctx *hks_thread_heap __attribute__((tls_model("initial-exec")));
-char hks_heap_name[HKS_NAME_SIZE];
 bool hks_heap_patterns;
 
 static _Thread_local bool ended __attribute__((tls_model("initial-exec")));
 
-static _Atomic(hak_ctx *) shared;
-static atomic_size_t threads, threads_gone;
-
 /* In a child, until its first call: what was lost with the other threads is to be begun again. */
 static bool listen_due;
 static hak_ctx *forked; /* this thread's heap */
-
-size_t hks_heap_threads(void)
-{
-    return atomic_load(&threads);
-}
-
-size_t hks_heap_threads_now(void)
-{
-    return atomic_load(&threads) - atomic_load(&threads_gone);
-}
 
 /* What is freed later goes through the shared context. */
 static void thread_end(void)
 {
     ended = true;
     hks_thread_heap = NULL;
-    atomic_fetch_add(&threads_gone, 1);
+    atomic_fetch_add(&hks_process.threads_gone, 1);
 }
 
 /* Of all threads, the one that forked is left. */
 static void in_child(void)
 {
-    atomic_store(&threads_gone, atomic_load(&threads) - (hks_thread_heap ? 1 : 0));
+    atomic_store(&hks_process.threads_gone, atomic_load(&hks_process.threads) - (hks_thread_heap ? 1 : 0));
     listen_due = hks_profile_in_child();
     if (!listen_due) return;
     forked = hks_thread_heap;
@@ -71,7 +56,7 @@ static bool note_site(void *user, const hak_trace_call *call)
 static void misused(void *user, hak_error error, const void *p, const char *what)
 {
     (void)user;
-    hak_ctx *ctx = atomic_load(&shared);
+    hak_ctx *ctx = hks_context_made();
     if (!hks_report_misuse(hak_error_name(error), p, what) || !ctx || !p) return;
     char text[2048];
     sites s = {.n = 0};
@@ -109,13 +94,13 @@ static hak_ctx *make(void)
     options.max_align = true;
     options.workload =
         HAK_WORKLOAD_MALLOC; /* a queue frees in the order of addresses, too, and is no sweep */
-    options.name = hks_heap_name;
+    options.name = hks_process.name;
     hak_tuning tuning;
     hks_guard_options(&options, &tuning);
     set_checks(&options, settings);
     hak_ctx *made = hak_ctx_new(space, &options);
     hak_ctx *first = NULL;
-    if (!made || !atomic_compare_exchange_strong(&shared, &first, made)) {
+    if (!made || !atomic_compare_exchange_strong(&hks_process.made, &first, made)) {
         hak_space_delete(space);
         return first;
     }
@@ -129,7 +114,7 @@ static hak_ctx *make(void)
 
 hak_ctx *hks_heap_shared(void)
 {
-    hak_ctx *ctx = atomic_load_explicit(&shared, memory_order_acquire);
+    hak_ctx *ctx = hks_context_made();
     return HKS_LIKELY(ctx) ? ctx : make();
 }
 
@@ -141,7 +126,7 @@ hak_ctx *hks_heap_of_thread(void)
     if (!heap) return ctx;
     hks_thread_heap = heap; /* first: what is below may allocate */
     if (heap != forked) {
-        atomic_fetch_add(&threads, 1);
+        atomic_fetch_add(&hks_process.threads, 1);
         hkc_process_thread();
     }
     forked = NULL;

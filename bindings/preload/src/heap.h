@@ -28,12 +28,4 @@ static inline hak_ctx *hks_heap(void)
 /* The shared context, made if need be; NULL = no memory at all. */
 hak_ctx *hks_heap_shared(void);
 
-/* Shown in reports; settings.c fills it in after the context exists. */
-enum { HKS_NAME_SIZE = 64 };
-extern char hks_heap_name[HKS_NAME_SIZE];
-
-/* Threads that allocated: so far, and now. */
-size_t hks_heap_threads(void);
-size_t hks_heap_threads_now(void);
-
 #endif

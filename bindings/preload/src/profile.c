@@ -8,7 +8,7 @@
 #include "common/profile_json.h"
 #include "common/report.h"
 #include "common/report_json.h"
-#include "heap.h"
+#include "context.h"
 #include "mapped.h"
 #include "report.h"
 #include "settings.h"
@@ -115,7 +115,7 @@ static void program_json(hkc_json *w, const hak_ctx *ctx)
 
 static int put_json(void *unused, hkc_json *w)
 {
-    hak_ctx *ctx = hks_heap_shared();
+    hak_ctx *ctx = hks_context_made();
     hak_stats stats = {.size = sizeof stats};
     hkc_parts *parts = hks_report_parts();
     hak_ctx *maps = hkc_mapped_context();
@@ -126,7 +126,7 @@ static int put_json(void *unused, hkc_json *w)
     hkc_parts_close(parts);
     hak_ctx_stats(ctx, &stats);
     stats.hard_limit = hks_settings_get()->limit; /* that of the heap is less by what is mapped */
-    hkc_report_json_context_as(w, hks_heap_name, ctx, &stats);
+    hkc_report_json_context_as(w, hks_process.name, ctx, &stats);
     hak_profile_visit(ctx, add_names, &names);
     if (maps) hak_profile_visit(maps, add_names, &names);
     hkc_names_resolve(&names);

@@ -3,7 +3,7 @@
 #include "common/file.h"
 #include "common/pipe.h"
 #include "common/report.h"
-#include "heap.h"
+#include "context.h"
 #include "mapped.h"
 #include "settings.h"
 #include "stream.h"
@@ -84,7 +84,7 @@ static __attribute__((format(printf, 2, 3))) void add(text *t, const char *forma
 
 hkc_parts *hks_report_parts(void)
 {
-    hak_ctx *ctx = hks_heap_shared();
+    hak_ctx *ctx = hks_context_made();
     const bool maps = hkc_mapped_measure(0) > 0;
     hkc_parts *parts = hkc_parts_begin(0);
     if (parts) hkc_parts_context(parts, ctx);
@@ -121,15 +121,15 @@ static void add_labels(hkc_report *report, const hak_ctx *ctx, hak_label_info *l
 
 static void compose(text *t, hak_label_info *labels)
 {
-    hkc_report report = {.name = hks_heap_name, .note = "", .stats = {.size = sizeof report.stats}};
-    hak_ctx *ctx = hks_heap_shared();
+    hkc_report report = {.name = hks_process.name, .note = "", .stats = {.size = sizeof report.stats}};
+    hak_ctx *ctx = hks_context_made();
     if (!ctx || hak_ctx_stats(ctx, &report.stats) != 0) return;
     add_labels(&report, ctx, labels);
     hkc_parts *parts = hks_report_parts();
     report.stats.hard_limit = hks_settings_get()->limit;
     report.parts = parts;
-    report.threads = hks_heap_threads();
-    report.threads_now = hks_heap_threads_now();
+    report.threads = atomic_load(&hks_process.threads);
+    report.threads_now = report.threads - atomic_load(&hks_process.threads_gone);
     hkc_report_put(&report, put, t);
     hkc_parts_close(parts);
 }

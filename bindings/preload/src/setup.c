@@ -3,6 +3,7 @@
 #include "common/file.h"
 #include "common/helper.h"
 #include "common/learn.h"
+#include "context.h"
 #include "guard.h"
 #include "heap.h"
 #include "mapped.h"
@@ -125,8 +126,8 @@ __attribute__((constructor(101))) static void begin(void)
 {
     hak_ctx *ctx = hks_heap_shared();
     const hks_settings *settings = hks_settings_get();
-    strncpy(hks_heap_name, *settings->name != '\0' ? settings->name : program_invocation_short_name,
-            sizeof hks_heap_name - 1);
+    strncpy(hks_process.name, *settings->name != '\0' ? settings->name : program_invocation_short_name,
+            sizeof hks_process.name - 1);
     protect(ctx, settings);
     if (!ctx) return;
     if (tells(settings)) hks_report_open(settings->file);

@@ -5,16 +5,6 @@
 #include "heap/heap.h"
 #include "heap/labels.h"
 
-enum { GC_HEAD = 16, MANAGED_HEAD = 16 };
-
-#if PY_VERSION_HEX >= 0x030C0000
-#define MANAGED (Py_TPFLAGS_MANAGED_DICT | Py_TPFLAGS_MANAGED_WEAKREF)
-#elif PY_VERSION_HEX >= 0x030B0000
-#define MANAGED Py_TPFLAGS_MANAGED_DICT
-#else
-#define MANAGED 0UL
-#endif
-
 /* Of a live object; one in a list of free ones has 0 there, or what comes next in the list. Immortal ones
  * have 32 bits or fewer. From 3.14 on the highest 16 bits are flags, which immortal objects have. */
 #define REFERENCES_MAX UINT64_C(0xffffffff)
@@ -35,12 +25,6 @@ typedef struct table {
     size_t size; /* a power of 2 */
     entry other;
 } table;
-
-size_t hkp_module_head(const PyTypeObject *type)
-{
-    if (!(type->tp_flags & Py_TPFLAGS_HAVE_GC)) return 0;
-    return type->tp_flags & MANAGED ? GC_HEAD + MANAGED_HEAD : GC_HEAD;
-}
 
 static entry *slot_of(const table *t, const PyTypeObject *type)
 {
@@ -77,8 +61,8 @@ static bool count(void *user, const hak_block *block)
     table *t = user;
     if (block->label == HKP_DOMAIN_LABEL(HKP_ARENA)) return true;
     entry *e = type_at(t, block, 0);
-    if (!e) e = type_at(t, block, GC_HEAD);
-    if (!e) e = type_at(t, block, GC_HEAD + MANAGED_HEAD);
+    if (!e) e = type_at(t, block, HKP_GC_HEAD);
+    if (!e) e = type_at(t, block, HKP_GC_HEAD + HKP_MANAGED_HEAD);
     if (!e) e = &t->other;
     e->blocks++;
     e->bytes += block->size;

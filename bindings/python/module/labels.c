@@ -2,6 +2,20 @@
 
 #include "lines/site.h"
 
+#if PY_VERSION_HEX >= 0x030C0000
+#define MANAGED (Py_TPFLAGS_MANAGED_DICT | Py_TPFLAGS_MANAGED_WEAKREF)
+#elif PY_VERSION_HEX >= 0x030B0000
+#define MANAGED Py_TPFLAGS_MANAGED_DICT
+#else
+#define MANAGED 0UL
+#endif
+
+size_t hkp_module_head(const PyTypeObject *type)
+{
+    if (!(type->tp_flags & Py_TPFLAGS_HAVE_GC)) return 0;
+    return type->tp_flags & MANAGED ? HKP_GC_HEAD + HKP_MANAGED_HEAD : HKP_GC_HEAD;
+}
+
 static PyObject *name_of(const hkp_site_info *site)
 {
     return PyUnicode_DecodeUTF8(site->function, (Py_ssize_t)strlen(site->function), "replace");

@@ -6,4 +6,4 @@ hakmem_hook_sources(lines
     hooks_site_3_12_profiled.c hooks_site_3_13_profiled.c hooks_site_3_14_profiled.c)
 hakmem_hook_sources(lines hooks_site_3_10.c hooks_site_3_11.c hooks_site_3_12.c hooks_site_3_13.c
     hooks_site_3_14.c)
-hakmem_hook_sources(cold hooks_site.c providers.c)
+hakmem_hook_sources(cold hooks_site.c provider_list.c)

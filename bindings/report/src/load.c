@@ -65,17 +65,6 @@ static void *room_for(hkr_report *r, size_t count, size_t size)
     return own(r, p) ? p : NULL;
 }
 
-double hkr_number(const json_t *object, const char *key)
-{
-    return json_number_value(json_object_get(object, key));
-}
-
-const char *hkr_text(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 /* A member that may be missing, but not be of another type. */
 static bool member(const json_t *object, const char *key, json_type type, const json_t **out)
 {
@@ -175,13 +164,6 @@ static bool stacks_of(hkr_report *r, hkr_context *c, const json_t *array)
     return true;
 }
 
-/* A number as a key of an object. */
-static const char *key_of(char key[32], double number)
-{
-    snprintf(key, 32, "%.17g", number);
-    return key;
-}
-
 /* For the verdicts, each of which names a stack. */
 static bool places_of(hkr_context *c)
 {
@@ -189,16 +171,9 @@ static bool places_of(hkr_context *c)
     if (json_array_size(c->verdicts) == 0) return true;
     bool ok = (c->places = json_object());
     for (size_t i = c->stack_count; i-- > 0 && ok;) /* the first one stays */
-        ok = json_object_set_new_nocheck(c->places, key_of(key, c->stacks[i].id),
+        ok = json_object_set_new_nocheck(c->places, hkr_key(key, c->stacks[i].id),
                                          json_integer((json_int_t)i)) == 0;
     return ok;
-}
-
-const hkr_stack *hkr_stack_of(const hkr_context *c, double id)
-{
-    char key[32];
-    const json_t *place = json_object_get(c->places, key_of(key, id));
-    return place ? &c->stacks[(size_t)json_integer_value(place)] : NULL;
 }
 
 static bool name_of(hkr_report *r, hkr_context *c, json_t *names, const json_t *from)

@@ -1,19 +1,9 @@
 #include "policies.h"
 
-#include "common/policy.h"
+#include "policy_merge.h"
 #include "report.h"
 
 #include <string.h>
-
-hak_policy *hkr_load_policy(const char *file, const char *head)
-{
-    char why[600], line[1200];
-    hak_policy *policy = hkc_policy_load(file, why, sizeof why);
-    if (policy) return policy;
-    hkr_clean(line, sizeof line, why);
-    fprintf(stderr, "hakmem: %s%s\n", head, line);
-    return NULL;
-}
 
 static hak_policy *load(const char *file)
 {

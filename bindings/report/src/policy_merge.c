@@ -1,6 +1,7 @@
 /* hakmem policy merge: the mode that most evidence is for, medians of its numbers, and all that was undone. */
-#include "policies.h"
+#include "policy_merge.h"
 
+#include "common/policy.h"
 #include "report.h"
 
 #include <stdbool.h>
@@ -34,6 +35,16 @@ typedef struct merged {
     hak_hint hints[HAK_HINTS_MOST];
     hak_undone undone[HAK_UNDONE_MOST];
 } merged;
+
+hak_policy *hkr_load_policy(const char *file, const char *head)
+{
+    char why[600], line[1200];
+    hak_policy *policy = hkc_policy_load(file, why, sizeof why);
+    if (policy) return policy;
+    hkr_clean(line, sizeof line, why);
+    fprintf(stderr, "hakmem: %s%s\n", head, line);
+    return NULL;
+}
 
 static int failed(const char *file, const char *why)
 {

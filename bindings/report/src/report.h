@@ -76,6 +76,8 @@ void hkr_free(hkr_report *report);
 /* A number of an object, 0 where it has none; a text, "" where it has none. object NULL is fine. */
 double hkr_number(const json_t *object, const char *key);
 const char *hkr_text(const json_t *object, const char *key);
+/* Writes a number as the key of an object, and returns it. */
+const char *hkr_key(char key[32], double number);
 
 /* "parse (a.lua:12)", "malloc [libc.so.6]". Bytes that a terminal could take for commands become '?'. */
 void hkr_frame_text(char *text, size_t size, const hkr_frame *frame);

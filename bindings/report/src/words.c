@@ -85,6 +85,30 @@ const char *hkr_bytes(char text[32], double bytes, bool sign)
     return text;
 }
 
+double hkr_number(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+const char *hkr_text(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+const char *hkr_key(char key[32], double number)
+{
+    snprintf(key, 32, "%.17g", number);
+    return key;
+}
+
+const hkr_stack *hkr_stack_of(const hkr_context *c, double id)
+{
+    char key[32];
+    const json_t *place = json_object_get(c->places, hkr_key(key, id));
+    return place ? &c->stacks[(size_t)json_integer_value(place)] : NULL;
+}
+
 size_t hkr_stacks(hkr_report *const *reports, size_t count)
 {
     size_t n = 0;

@@ -1,6 +1,4 @@
 /* Limits on modules, by a pass over the binary that neither allocates nor compiles; on steps of a call. */
-#include "allowed.h"
-
 #include "binary.h"
 #include "tenant.h"
 
@@ -196,7 +194,10 @@ static void read_section(uint8_t id, hkw_reader *r, bool code, uint64_t *numbers
     }
 }
 
-bool hkw_module_count(const uint8_t *bytes, size_t size, bool code, uint64_t numbers[HKW_MODULE_NUMBERS])
+/* Counts what the sections of a binary say, each at most what 64 bits hold; those from HKW_MODULE_BLOCKS on, for
+ * which all code has to be read, only if `code`. What is no module of version 1 has its bytes alone. false = the
+ * sections cannot be read. */
+static bool count_module(const uint8_t *bytes, size_t size, bool code, uint64_t numbers[HKW_MODULE_NUMBERS])
 {
     static const uint8_t header[] = {0, 'a', 's', 'm', 1, 0, 0, 0};
     memset(numbers, 0, HKW_MODULE_NUMBERS * sizeof *numbers);
@@ -282,7 +283,7 @@ int hak_wasm_module_check(const hak_wasm_tenant *tenant, const void *bytes, size
         code = code || (i >= HKW_MODULE_BLOCKS && is_limited(tenant, i));
     }
     if (!asked) return 0;
-    const bool read = hkw_module_count(bytes, bytes ? size : 0, code, numbers);
+    const bool read = count_module(bytes, bytes ? size : 0, code, numbers);
     for (size_t i = 0; i < HKW_MODULE_NUMBERS; i++) {
         const hak_wasm_tenant *at = limiting(tenant, i, numbers[i]);
         if (!at) continue;

@@ -48,14 +48,6 @@ uint8_t hkw_read_type(hkw_reader *r)
     return type;
 }
 
-void hkw_read_limits(hkw_reader *r)
-{
-    uint8_t flags = hkw_read_byte(r);
-    hkw_read_leb(r);
-    if (flags & 1) hkw_read_leb(r);
-    if (flags & 8) hkw_read_leb(r); /* custom page size */
-}
-
 static void skip_numbers(hkw_reader *r, uint64_t count)
 {
     while (count-- > 0 && !r->bad)

@@ -19,7 +19,6 @@ void hkw_read_skip(hkw_reader *r, uint64_t n);
 hkw_reader hkw_read_part(hkw_reader *r, uint64_t n);
 /* One value or reference type; returns its first byte. */
 uint8_t hkw_read_type(hkw_reader *r);
-void hkw_read_limits(hkw_reader *r);
 
 typedef enum hkw_effect {
     HKW_EFFECT_NONE,    /* nothing outside of stack, locals, globals and memory */

@@ -76,12 +76,25 @@ static bool fill(hak_wasm_image *image, const char *memory)
     return false;
 }
 
+static void image_end(hak_wasm_image *image)
+{
+    atomic_fetch_sub(&image->host->image_bytes, image->size);
+    hkw_file_close(&image->file);
+    if (image->view) {
+        munmap((void *)(uintptr_t)image->view, image->size);
+        hkw_mappings_give(&image->host->slots.mappings, 1);
+    }
+    end_charge(image);
+    free(image);
+}
+
 hak_wasm_image *hkw_image_new(hak_wasm_host *host, const char *memory, size_t size)
 {
     hak_wasm_image *image = calloc(1, sizeof *image);
     if (!image) return NULL;
     image->host = host;
     image->size = size;
+    image->end = image_end;
     image->tenant = hkw_tenant_current(host);
     atomic_fetch_add_explicit(&image->tenant->refs, 1, memory_order_relaxed);
     atomic_init(&image->refs, 1);
@@ -95,19 +108,6 @@ hak_wasm_image *hkw_image_new(hak_wasm_host *host, const char *memory, size_t si
     }
     atomic_fetch_add(&host->image_bytes, size);
     return image;
-}
-
-void hkw_image_unref(hak_wasm_image *image)
-{
-    if (atomic_fetch_sub_explicit(&image->refs, 1, memory_order_acq_rel) != 1) return;
-    atomic_fetch_sub(&image->host->image_bytes, image->size);
-    hkw_file_close(&image->file);
-    if (image->view) {
-        munmap((void *)(uintptr_t)image->view, image->size);
-        hkw_mappings_give(&image->host->slots.mappings, 1);
-    }
-    end_charge(image);
-    free(image);
 }
 
 int hkw_image_attach(hak_wasm_image *image, hkw_slot *slot)

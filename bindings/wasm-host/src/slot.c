@@ -1,8 +1,6 @@
 #define _GNU_SOURCE
 #include "slot.h"
 
-#include "image.h"
-
 #include <string.h>
 #include <sys/mman.h>
 

@@ -9,6 +9,23 @@ enum { HKW_SHARDS = 16, HKW_EXTENTS = 4096 };
 
 typedef struct hkw_growth hkw_growth;
 
+/* The content of a linear memory as a file in memory. image.c makes them. */
+struct hak_wasm_image {
+    hak_wasm_host *host;
+    hak_wasm_tenant *tenant; /* who pays; a reference */
+    size_t charged;
+    hkw_file file;
+    size_t size;                        /* of the memory */
+    const char *view;                   /* read-only; NULL when size is 0 */
+    _Atomic size_t refs;                /* the caller's and one for each slot that is attached */
+    _Atomic bool dropped;               /* by the caller: nothing new is attached */
+    void (*end)(hak_wasm_image *image); /* with the last reference */
+};
+static inline void hkw_image_unref(hak_wasm_image *image)
+{
+    if (atomic_fetch_sub_explicit(&image->refs, 1, memory_order_acq_rel) == 1) image->end(image);
+}
+
 typedef enum hkw_state { HKW_COLD, HKW_WARM, HKW_LIVE } hkw_state;
 /* Of a live memory: whether it rests, as a reset left it; its pages are there, are going, are gone. */
 typedef enum hkw_rest { HKW_AWAKE, HKW_RESTS, HKW_EMPTYING, HKW_EMPTIED } hkw_rest;

@@ -2,8 +2,25 @@
 #ifndef HAKMEM_WASM_TENANT_H
 #define HAKMEM_WASM_TENANT_H
 
-#include "allowed.h"
 #include "slot.h"
+
+/* Numbers of a module, in the order of hak_wasm_module_limits. */
+typedef enum hkw_module_number {
+    HKW_MODULE_BYTES,
+    HKW_MODULE_TYPES,
+    HKW_MODULE_ARITY,
+    HKW_MODULE_IMPORTS,
+    HKW_MODULE_FUNCTIONS,
+    HKW_MODULE_GLOBALS,
+    HKW_MODULE_EXPORTS,
+    HKW_MODULE_SEGMENTS,
+    HKW_MODULE_LOCALS,
+    HKW_MODULE_BODY,
+    HKW_MODULE_BLOCKS,
+    HKW_MODULE_DEPTH,
+    HKW_MODULE_RANGES,
+    HKW_MODULE_NUMBERS
+} hkw_module_number;
 
 typedef struct hkw_profile hkw_profile;
 void hkw_profile_delete(hkw_profile *profile);

@@ -4,7 +4,7 @@
 #include "image.h"
 #include "lesson/file.h"
 #include "lesson/known.h"
-#include "shared.h"
+#include "newstate.h"
 
 #include "common/cache.h"
 

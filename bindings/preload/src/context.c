@@ -1,0 +1,3 @@
+#include "context.h"
+
+hks_context hks_process;

@@ -1,0 +1,6 @@
+#include "first.h"
+
+void hko_second(void);
+void hko_second(void)
+{
+}
