@@ -8,6 +8,67 @@ from pathlib import Path
 
 SOURCE = Path(sys.argv[1])
 PARTS = {2: "half", 4: "quarter", 8: "eighth", 16: "sixteenth"}
+WORDS = {4: "four", 8: "eight"}
+# How a page says a number.
+HOW = {
+    "": lambda n: f"{n:,}",
+    "word": lambda n: WORDS[n],
+    "KiB": lambda n: f"{n / 1024:g}",
+    "MiB": lambda n: f"{n / (1 << 20):g}",
+    "units": lambda n: f"{n * 16}",  # in KiB
+    "ms": lambda n: f"{n / 1000000:g}",
+    "part": lambda n: f"{1 << n}",
+    "and one": lambda n: f"{n + 1}",
+    "twice": lambda n: f"{2 * (n + 1)}",
+    "doubled": lambda n: f"{0.25 * (1 << n):g}",
+}
+# Page of docs/internals, what it says, source below core/src, constant there, how.
+SAID = """
+    allocation | From the {}th free of a context on | heap/ctx.h | HK_PACKED_PAID |
+    allocation | If less than {} percent of more than | heap/packed_groups.c | FULL_PERCENT |
+    allocation | percent of more than {} units is live | heap/packed_groups.c | UNITS | word
+    allocation | uses less than {} KiB only four classes do | heap/packed.c | UNITS | units
+    allocation | KiB only {} classes do | heap/packed.c | FEW | word
+    allocation | Under a limit below {} KiB there are no such magazines | heap/packed.c | KEEP_LEAST | KiB
+    allocation | below {} MiB only for classes of which | heap/packed.c | SMALL | MiB
+    allocation | Below {} MiB such a magazine has | heap/account.c | SLABS_FREE | MiB
+    allocation | such a magazine has {} slots at first | heap/magazine.c | FEW | word
+    allocation | would be more than a {}th of what is committed | heap/refill.c | PART_SHIFT | part
+    allocation | It looks at {} chunks at most | space/chunks.c | LOOKS | word
+    allocation | filled in less than {} ms each | space/chunks.c | FAST_NS | ms
+    allocation | A sweep doubles a magazine of up to {} KiB once | heap/magazine.c | SWEPT_MOST | KiB
+    allocation | of runs hold at most a {}nd of what is live and | heap/magazine.c | LIVE_SHIFT | part
+    allocation | nd of what is live and {} MiB, all of them together | heap/magazine.c | LEAST | MiB
+    allocation | under no limit below {} MiB | heap/magazine.c | LIMIT_SMALL | MiB
+    allocation | remembers the sizes of the last {} blocks that it gave up | heap/ctx.h | HK_BIG_MISSED |
+    allocation | the budget grows by it, up to {} MiB | heap/big_cache.c | most | MiB
+    allocation | from {} KiB on of any size if that grew to it | heap/big_cache.c | REGROW_FROM | KiB
+    allocation | a run above {} KiB gets a mapping | heap/big.c | COPIED_MOST | KiB
+    reclaim | empties one that holds {} KiB or more, of the next | shared/transfer.c | LEAST | KiB
+    reclaim | KiB or more, of the next {} heaps in the list | shared/transfer.c | LOOKS | word
+    reclaim | In the last quarter of a limit below {} MiB | heap/account.c | SLABS_FREE | MiB
+    reclaim | for twice as many periods, up to {}: | base/patience.h | MOST | and one
+    reclaim | begins to go back after {} periods at the latest | base/patience.h | MOST | twice
+    reclaim | If the mark is below a {}th of what is in use | space/purge.c | SHARE |
+    shared-contexts | hk_remote_class, up to {} open at a time | shared/remote.c | MOST_OPEN |
+    shared-contexts | up to {} pointers, 32 KiB | shared/transfer.h | HK_BATCH |
+    shared-contexts | open at a time │ up to 124 pointers, {} KiB | shared/remote.c | CLASS_BYTES | KiB
+    shared-contexts | 8 of them │ up to 124 pointers, {} KiB | shared/remote.c | BYTES | KiB
+    shared-contexts | hk_remote_mixed, {} of them | shared/thread_heap.h | HK_REMOTE_MIXED |
+    shared-contexts | if over {} batches wait, see also | shared/remote.c | DEEP |
+    shared-contexts | If over {} batches wait, B spins | shared/remote.c | DEEPER |
+    shared-contexts | After a thread has freed {} blocks of a class | shared/remote.c | OPENS |
+    shared-contexts | out of bitmaps, and {} MiB | shared/transfer.c | FREE_BYTES | MiB
+    shared-contexts | from one of the next {} in the list | shared/steal.c | ASKS | word
+    shared-contexts | noticed this at least {} ms ago | shared/steal.c | AWAY_NS | ms
+    shared-contexts | its 0.25 ms double, up to {} ms | shared/enter.c | PATIENCE_MOST | doubled
+    shared-contexts | asks the OS for up to {} owners | shared/steal.c | LOOKS |
+    shared-contexts | After {} of them it gets a slab | shared/steal.c | MOST |
+    shared-contexts | Label sums walk the slabs, {} at a time | shared/threads.c | STEP |
+    shared-contexts | follows in steps of {} KiB for each thread | shared/thread_heap.h | HK_HEAP_PUBLISHED | KiB
+    address-space | With {} rows (`HK_HOLES_MOST`) | space/space.h | HK_HOLES_MOST |
+    profile | fills with up to {} blocks at a time | heap/batch.h | HK_BATCH_MOST |
+"""
 
 
 def text(path):
@@ -16,6 +77,13 @@ def text(path):
 
 def number(path, pattern):
     return int(re.search(pattern, text(path)).group(1))
+
+
+def constant(source, name):
+    """What the source sets it to: a product, or a shifted number."""
+    said = re.search(rf"\b{name} = ([^,;}}/]+)", text(source)).group(1).replace("HK_UNIT", "16384").replace("(size_t)", "")
+    first, operator, second = re.fullmatch(r"(\d+)(?: (\*|<<) (\d+))?", said.strip()).groups()
+    return int(first) * int(second or 1) if operator != "<<" else int(first) << int(second)
 
 
 class Constants(unittest.TestCase):
@@ -35,6 +103,12 @@ class Constants(unittest.TestCase):
         self.assertGreater(len(functions), 8)
         for function in functions:
             self.assertRegex(headers, rf"[ *]{function}\([\w ]*hak_ctx \*", function)
+
+    def test_internals(self):
+        for row in SAID.strip().splitlines():
+            page, phrase, source, name, how = (cell.strip() for cell in row.split("|", 1)[0:1] + row.split(" | ", 1)[1].rsplit(" |", 3))
+            with self.subTest(phrase):
+                self.assertIn(phrase.format(HOW[how](constant(f"core/src/{source}", name))), text(f"docs/internals/{page}.md"))
 
     def test_waits_of_locks(self):
         for what, name in ("spins", "SPINS"), ("yields", "YIELDS"):
