@@ -22,11 +22,6 @@ unsigned inner_mask_count(const uint64_t w[2])
     return hk_mask_count(w);
 }
 
-void inner_mask_single(const uint64_t w[2], uint64_t out[2])
-{
-    put(hk_mask_single(w), out);
-}
-
 unsigned inner_mask_row(const uint64_t w[2], unsigned n)
 {
     return hk_mask_row(w, n);

@@ -12,7 +12,6 @@ extern "C" {
 // base/mask.h; a mask is two words.
 void inner_mask_of(unsigned from, unsigned n, uint64_t out[2]);
 unsigned inner_mask_count(const uint64_t w[2]);
-void inner_mask_single(const uint64_t w[2], uint64_t out[2]);
 unsigned inner_mask_row(const uint64_t w[2], unsigned n);
 void inner_mask_lowest(const uint64_t w[2], unsigned n, uint64_t out[2]);
 

@@ -36,13 +36,6 @@ HK_INLINE hk_row128 hk_row_single(hk_row128 x)
     return x & ~(x << 1) & ~(x >> 1);
 }
 
-HK_INLINE hk_mask hk_mask_single(const uint64_t w[2])
-{
-    hk_row128 x = hk_row_single(((hk_row128)w[1] << 64) | w[0]);
-    hk_mask m = {{(uint64_t)x, (uint64_t)(x >> 64)}};
-    return m;
-}
-
 /* First of n set bits in a row; a single one where it has no neighbour, so that rows are kept. 128 = none. */
 HK_INLINE unsigned hk_mask_row(const uint64_t w[2], unsigned n)
 {

@@ -138,7 +138,6 @@ typedef struct hk_magazines {
     uint32_t grown;    /* bytes by which they grew */
     uint32_t most;     /* bytes of the largest block kept in one */
     uint8_t cap;       /* blocks in one at first */
-    bool churn;        /* a class got hot by frees, not by growth */
     bool larger_kept;  /* a class above 1 KiB has one */
     bool swept;        /* there were rows: see row.h */
     bool no_sweeps;    /* no frees are taken for a sweep */

@@ -19,7 +19,6 @@ static void warm_up(hak_ctx *ctx, unsigned sc, unsigned by)
     uint8_t *heat = &ctx->packed.heat[sc];
     if (*heat >= HK_PACKED_HOT) return;
     *heat = (uint8_t)(*heat + by);
-    if (*heat >= HK_PACKED_HOT) ctx->magazines.churn = true;
 }
 
 /* Whether a block of the class can have the label. */
@@ -344,7 +343,6 @@ static bool keep(hak_ctx *ctx, unsigned sc, char *p)
         bin->closed = HK_KEPT_FIRST;
         if (may_leave_hot(ctx) && hk_class_open(ctx, sc)) {
             ctx->packed.left++;
-            ctx->magazines.churn = true;
             return false;
         }
     }

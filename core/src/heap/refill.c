@@ -34,22 +34,6 @@ static void slab_use(hak_ctx *ctx, hk_bin *bin, hk_slab *s)
     bin->slab = s;
 }
 
-/* The first slab of a class hands out blocks from somewhere in its first page on: otherwise the first blocks
- * of many classes would fall into the same cache sets. The blocks before are free, for later. It costs a
- * page, so only where blocks come and go. */
-static void colour(hak_ctx *ctx, const hk_bin *bin, hk_slab *s)
-{
-    enum { STEP = 256, STEPS = 14, SIZE_MOST = 256 };
-    unsigned size = hk_classes[bin->kind].size, skip = bin->kind * 5u % STEPS * STEP / size;
-    if (size > SIZE_MOST || ctx->debug & ~(HK_DEBUG_PROFILE | HAK_DEBUG_GUARD) || !ctx->magazines.churn)
-        return;
-    uint64_t *bits = hk_slab_bits(hk_extent_of_slab(ctx->space, s), s);
-    for (unsigned i = 0; i * 64 < skip; i++)
-        bits[i] = skip - i * 64 >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << (skip - i * 64)) - 1;
-    s->fresh = (uint16_t)skip;
-    s->cursor = (uint8_t)((skip + 63) / 64);
-}
-
 /* Keep unused slab space small relative to the heap: units of freed blocks are resident whether they are used
  * or not. */
 static size_t units_of(const hak_ctx *ctx, const hk_class *c)
@@ -101,7 +85,6 @@ static bool slab_next(hak_ctx *ctx, hk_bin *bin)
     s->fresh = 0;
     slab_use(ctx, bin, s);
     if (bin->heat) hk_magazine_widen(ctx, bin);
-    else colour(ctx, bin, s);
     /* A class that has so many slabs will fill one more, unless it prefers to borrow. */
     bool fills = ctx->role == HK_LOCAL || bin->kind < HK_KIB_CLASSES;
     /* The heat of a class counts its slabs, less those that went back. */

@@ -390,9 +390,7 @@ static bool set_aside_in(hak_space *s, hk_extent *e, unsigned want, bool clean, 
         uint64_t w[2] = {chunk->free[0] & (chunk->dirty[0] ^ flip),
                          chunk->free[1] & (chunk->dirty[1] ^ flip)};
         if (!(w[0] | w[1]) || chunk->closed) continue;
-        /* Takes first those that cannot be part of a row. */
-        hk_mask single = hk_mask_single(w);
-        hk_mask m = hk_mask_lowest(single.w[0] | single.w[1] ? single.w : w, want);
+        hk_mask m = hk_mask_lowest(w, want);
         for (unsigned i = 0; i < 2; i++) {
             chunk->free[i] &= ~m.w[i];
             chunk->dirty[i] |= m.w[i];
