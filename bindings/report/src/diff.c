@@ -227,14 +227,6 @@ static void show(FILE *out, changes *all, const hkr_options *o, bool stacks)
     if (below < noise) fprintf(out, "  and %zu more\n", noise - below);
 }
 
-static double total(const hkr_report *r, const char *name)
-{
-    double sum = 0;
-    for (size_t i = 0; i < r->context_count; i++)
-        sum += hkr_number(r->contexts[i].stats, name);
-    return sum;
-}
-
 /* Whether both are of one run: a profile began at one moment in one process. */
 static bool is_one_profile(const hkr_report *a, const hkr_report *b)
 {
@@ -254,7 +246,7 @@ bool hkr_write_diff(FILE *out, const hkr_report *before, const hkr_report *after
               collect(&stacks, &labels, after, o, AFTER);
     if (ok) {
         for (int i = 0; i < 3; i++) {
-            const double a = total(before, totals[i]), b = total(after, totals[i]);
+            const double a = hkr_total(before, totals[i]), b = hkr_total(after, totals[i]);
             char x[32], y[32], z[32];
             fprintf(out, "  %.*s: %s -> %s (%s)\n", (int)strlen(totals[i]) - 6, totals[i],
                     hkr_bytes(x, a, false), hkr_bytes(y, b, false), hkr_bytes(z, b - a, true));

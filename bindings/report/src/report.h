@@ -76,6 +76,8 @@ void hkr_free(hkr_report *report);
 /* A number of an object, 0 where it has none; a text, "" where it has none. object NULL is fine. */
 double hkr_number(const json_t *object, const char *key);
 const char *hkr_text(const json_t *object, const char *key);
+/* Returns the sum of a statistic over all contexts. */
+double hkr_total(const hkr_report *report, const char *name);
 /* Writes a number as the key of an object, and returns it. */
 const char *hkr_key(char key[32], double number);
 

@@ -171,14 +171,6 @@ static void part_table(const screen *s, const hkr_report *now)
 
 /* ---- The head ------------------------------------------------------------------------------------- */
 
-static double total(const hkr_report *r, const char *name)
-{
-    double sum = 0;
-    for (size_t i = 0; i < r->context_count; i++)
-        sum += hkr_number(r->contexts[i].stats, name);
-    return sum;
-}
-
 static double seconds_between(const hkr_report *a, const hkr_report *b)
 {
     return (hkr_number(b->process, "now_ns") - hkr_number(a->process, "now_ns")) / 1e9;
@@ -205,13 +197,13 @@ static void head(const screen *s, const hkr_report *first, const hkr_report *bef
          command);
     const double seconds = seconds_between(before, now);
     const double cpu = hkr_number(now->process, "cpu_seconds") - hkr_number(before->process, "cpu_seconds");
-    const double change = total(now, "live_bytes") - total(first, "live_bytes");
+    const double change = hkr_total(now, "live_bytes") - hkr_total(first, "live_bytes");
     if (hkr_number(now->process, "cpu_seconds") > 0)
         snprintf(used, sizeof used, ", CPU %.0f %%", seconds > 0 && cpu > 0 ? cpu / seconds * 100 : 0.0);
     line(s, "live %s (%s since start), peak %s, committed %s%s%s",
-         hkr_bytes(live, total(now, "live_bytes"), false), hkr_bytes(grown, change, true),
-         hkr_bytes(peak, total(now, "peak_bytes"), false),
-         hkr_bytes(committed, total(now, "committed_bytes"), false), resident, used);
+         hkr_bytes(live, hkr_total(now, "live_bytes"), false), hkr_bytes(grown, change, true),
+         hkr_bytes(peak, hkr_total(now, "peak_bytes"), false),
+         hkr_bytes(committed, hkr_total(now, "committed_bytes"), false), resident, used);
     char parts[512];
     hkr_parts_line(parts, sizeof parts, now);
     if (*parts) line(s, "%s", parts);

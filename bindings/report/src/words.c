@@ -102,6 +102,14 @@ const char *hkr_key(char key[32], double number)
     return key;
 }
 
+double hkr_total(const hkr_report *r, const char *name)
+{
+    double sum = 0;
+    for (size_t i = 0; i < r->context_count; i++)
+        sum += hkr_number(r->contexts[i].stats, name);
+    return sum;
+}
+
 const hkr_stack *hkr_stack_of(const hkr_context *c, double id)
 {
     char key[32];
