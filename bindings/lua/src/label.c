@@ -119,10 +119,12 @@ APART void *resize(hkl_state *st, void *ptr, size_t osize, size_t nsize, hak_lab
     return hkl_resize(st, ptr, osize, nsize, label, site);
 }
 
+/* Of a block that may move. */
 APART void *resize_profiled(hkl_state *st, void *ptr, size_t osize, size_t nsize, hak_label label,
                             hak_site site)
 {
-    const bool held = nsize > osize && hkl_profile_hold(st, osize);
+    st->profile->site = site;
+    const bool held = hkl_profile_hold(st, osize);
     void *p = hkl_resize(st, ptr, osize, nsize, label, site);
     if (held) hkl_profile_release(st);
     return p;
@@ -153,15 +155,25 @@ APART void *allocate_counted(hkl_state *st, void *ptr, size_t osize, size_t nsiz
 /* What a state needs decides what is done, at compile time. */
 typedef enum need { PLAIN, LIMITED, SHARED, PROFILED, EXACT, LINES } need;
 
+/* Nothing has to be done when the context refuses. */
+static inline bool may_be_plain(const hkl_state *st, need is)
+{
+    return is == PLAIN || (is >= PROFILED && st->hard == 0 && (LUA_VERSION_NUM != 501 || st->soft == 0));
+}
+
 static inline void *allocate(hkl_state *st, void *ptr, size_t osize, size_t nsize, origin from, need is)
 {
     if (is == SHARED)
         return ptr ? hkl_shared_resize(st, ptr, osize, nsize, from.label, from.site)
                    : hkl_shared_new(st, nsize, from.label, from.site, from.site);
     if (is == LINES) return allocate_counted(st, ptr, osize, nsize, from.label, from.site);
-    if (is >= PROFILED) st->profile->site = from.site;
-    if (ptr) return (is >= PROFILED ? resize_profiled : resize)(st, ptr, osize, nsize, from.label, from.site);
-    if (is != PLAIN || __builtin_expect(st->until_check < (int64_t)nsize || nsize >= HKL_STATE_LEAST, 0))
+    if (is == EXACT) st->profile->site = from.site;
+    if (ptr) {
+        const bool moves = is >= PROFILED && nsize > osize && osize >= HKL_PROFILE_MAY_MOVE;
+        return (moves ? resize_profiled : resize)(st, ptr, osize, nsize, from.label, from.site);
+    }
+    if (!may_be_plain(st, is) ||
+        __builtin_expect(st->until_check < (int64_t)nsize || nsize >= HKL_STATE_LEAST, 0))
         return allocate_pressed(st, nsize, from.label, from.site);
     st->until_check -= (int64_t)nsize;
     return hak_alloc_cs(st->ctx, nsize, from.label, from.site);
