@@ -31,7 +31,7 @@ fn main() {
 }
 
 /// What bindings/wasm-host/CMakeLists.txt takes of the folders beside it.
-const BESIDE_WASM: [&str; 14] = [
+const BESIDE_WASM: [&str; 15] = [
     "callsite/cfi",
     "callsite/image",
     "callsite/names",
@@ -40,6 +40,7 @@ const BESIDE_WASM: [&str; 14] = [
     "callsite/walk",
     "common/file",
     "common/helper",
+    "common/history_json",
     "common/json",
     "common/live",
     "common/parts",
