@@ -18,7 +18,16 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PIECES = 1 << 17, STACKS = 1 << 14, FRAMES = 64, PAGE = 4096, LIBRARIES = 64, NAME = 48, LINES = 8 };
+enum {
+    PIECES = 1 << 17,
+    STACKS = 1 << 14,
+    FRAMES = 64,
+    PAGE = 4096,
+    LIBRARIES = 64,
+    NAME = 48,
+    LINES = 8,
+    WORTH = 1 << 20
+};
 
 /* A part of a mapping; all of it has one stack. */
 typedef struct piece {
@@ -52,7 +61,7 @@ static hak_ctx *ctx;
 static size_t count, stack_count, counted, touched_bytes, lines;
 static bool grown; /* since the last measurement, by what may not have been touched */
 static uint64_t measured_ns;
-static atomic_bool counts;
+atomic_bool hkc_mapped_counts;
 static atomic_flag busy = ATOMIC_FLAG_INIT;
 /* In a signal handler of a thread that is in here, and in what is called from here. */
 static _Thread_local volatile bool inside __attribute__((tls_model("initial-exec")));
@@ -89,7 +98,7 @@ bool hkc_mapped_begin(const hkc_mapped_options *o)
 {
     options = *o;
     if (pthread_atfork(NULL, NULL, in_child) != 0) return false;
-    atomic_store(&counts, true);
+    atomic_store(&hkc_mapped_counts, true);
     return true;
 }
 
@@ -262,8 +271,8 @@ static void tell(const call *c, size_t n)
     if (*told || lines == LINES || !options.tell) return;
     *told = true;
     lines++;
-    snprintf(line, sizeof line, "%s was refused %.1f MiB that it maps itself, past malloc: the limit", c->library,
-             (double)n / (1 << 20));
+    snprintf(line, sizeof line, "%s was refused %.1f MiB that it maps itself, past malloc: the limit",
+             c->library, (double)n / (1 << 20));
     options.tell(line);
 }
 
@@ -297,7 +306,8 @@ static size_t touched_of(int fd, const hkc_smaps *maps, size_t *from, const piec
     *from = i;
     for (; i < maps->count && maps->at[i].start < p->end; i++) {
         const hkc_mapping *m = &maps->at[i];
-        const uintptr_t start = m->start > p->start ? m->start : p->start, end = m->end < p->end ? m->end : p->end;
+        const uintptr_t start = m->start > p->start ? m->start : p->start,
+                        end = m->end < p->end ? m->end : p->end;
         if (m->resident == 0) continue;
         sum += start == m->start && end == m->end ? m->resident : touched_in(fd, start, end);
     }
@@ -388,8 +398,7 @@ static bool take(const call *c, size_t bytes)
 
 static bool passes_on(uintptr_t caller)
 {
-    return !atomic_load_explicit(&counts, memory_order_relaxed) || inside ||
-           (caller >= options.low && caller < options.high);
+    return inside || (caller >= options.low && caller < options.high);
 }
 
 static size_t whole_pages(size_t n)
@@ -488,7 +497,8 @@ int hkc_mapped_mprotect(void *at, size_t n, int prot, uintptr_t caller)
         status = (int)syscall(SYS_mprotect, at, n, prot);
         const int error = errno;
         if (status != 0) give_back(more);
-        else if ((more > 0 || !opens) && isolate(start, end)) set_writable(start, end, opens, more > 0 ? stack_of(&c) : 0);
+        else if ((more > 0 || !opens) && isolate(start, end))
+            set_writable(start, end, opens, more > 0 ? stack_of(&c) : 0);
         errno = error;
     }
     leave();
@@ -523,17 +533,13 @@ void *hkc_mapped_mremap(void *at, size_t n, size_t now, int flags, void *to, uin
     return p;
 }
 
-/* glibc's own, which its malloc has too; other libcs refuse. */
+/* glibc's own. */
 extern void *__sbrk(intptr_t more) __attribute__((weak));
 
 void *hkc_mapped_sbrk(intptr_t more, uintptr_t caller)
 {
     call c;
     void *const failed = (void *)-1;
-    if (!__sbrk) {
-        errno = ENOMEM;
-        return failed;
-    }
     if (more == 0 || passes_on(caller)) return __sbrk(more);
     enter(caller, &c);
     const size_t size = more > 0 ? whole_pages((size_t)more) : 0;
@@ -570,6 +576,7 @@ size_t hkc_mapped_measure(pid_t pid)
     if (fd >= 0 && hkc_smaps_read(&maps, pid)) {
         if (lock_soon()) {
             sum_up(fd, &maps);
+            if (touched_bytes < WORTH) touched_bytes = 0;
             bytes = touched_bytes;
             unlock();
         }
@@ -582,7 +589,7 @@ size_t hkc_mapped_measure(pid_t pid)
 
 void hkc_mapped_parts(hkc_parts *parts)
 {
-    if (!parts || !t || !lock_soon()) return;
+    if (!parts || !t || touched_bytes == 0 || !lock_soon()) return;
     for (size_t i = 0; i < LIBRARIES; i++)
         if (t->sums[i] > 0) hkc_parts_mapped(parts, t->names[i][0] ? t->names[i] : "others", t->sums[i]);
     unlock();
@@ -608,9 +615,8 @@ int hkc_mapped_json(hkc_json *w, const hkc_profile_writer *by)
         stats.reserved_bytes += t->at[i].end - t->at[i].start;
     for (size_t i = 0; i < LIBRARIES; i++) {
         if (t->sums[i] == 0) continue;
-        labels[n] = (hak_label_info){.name = t->names[i][0] ? t->names[i] : "others",
-                                     .label = (hak_label)i,
-                                     .live_bytes = t->sums[i]};
+        labels[n] = (hak_label_info){
+            .name = t->names[i][0] ? t->names[i] : "others", .label = (hak_label)i, .live_bytes = t->sums[i]};
         for (size_t k = 0; k < count; k++)
             labels[n].live_blocks += library_of(t->labels[t->at[k].stack]) == i;
         n++;

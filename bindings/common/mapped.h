@@ -15,6 +15,7 @@
 #include "common/parts.h"
 #include "common/profile_json.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,6 +34,9 @@ typedef struct hkc_mapped_options {
 /* From now on calls are counted, in forked children too. false = there is no memory. Once in a process. */
 bool hkc_mapped_begin(const hkc_mapped_options *options);
 
+/* Set by hkc_mapped_begin. Until then nobody calls the functions below. */
+extern atomic_bool hkc_mapped_counts;
+
 /* The functions of libc of the same name, errno too. caller: the return address of the call. */
 void *hkc_mapped_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset, uintptr_t caller);
 void *hkc_mapped_sbrk(intptr_t more, uintptr_t caller);
@@ -43,7 +47,8 @@ void *hkc_mapped_mremap(void *at, size_t n, size_t now, int flags, void *to, uin
 /* The heap is refused memory: measures what was touched, if that may be less than what counts. true = the limit leaves
  * more to the heap than before. Keeps errno. */
 bool hkc_mapped_settle(void);
-/* Measures what was touched, by the page, and returns the bytes; 0 = nothing, or the system does not tell. pid: of the
+/* Measures what was touched, by the page, and returns the bytes; 0 = less than 1 MiB, which stays with the rest of the
+ * process, or the system does not tell. pid: of the
  * process, of which this one may be a copy; 0 = this one. Cost: some milliseconds for each gigabyte that is
  * writable. This function and those below wait for no thread: they tell nothing where one stays in here, as in a copy
  * that was made meanwhile. */

@@ -21,13 +21,14 @@ select name, group_concat(id) from t group by name order by name limit 3;
 
 
 class Profile:
-    """The one context of a report."""
+    """The context of the heap, which is the first of a report; what the program maps itself may have another one."""
 
     def __init__(self, path):
         with open(path) as file:
             self.report = json.load(file)
         assert self.report["schema"] == "hakmem-report/1"
-        [context] = self.report["contexts"]
+        context, *more = self.report["contexts"]
+        assert [other["name"] for other in more] in ([], ["mapped"])
         self.context = context
         self.stats, self.stacks = context["stats"], context["stacks"]
 

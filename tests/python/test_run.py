@@ -423,34 +423,72 @@ class Environment(ProgramCase):
             os.remove(self.folder / "r.json")
 
     def test_what_c_code_takes_past_the_limit_is_told(self):
-        """A module that maps its memory itself, or has it from malloc, or has given it back at the end."""
+        """A module that has its memory from malloc, or has given it back at the end."""
         text = """
-            import ctypes, mmap, sys
-            def take(size):
+            import ctypes, sys
+            c = ctypes.CDLL(None)
+            c.malloc.restype = ctypes.c_void_p
+            if sys.argv[1:] != ["none"]:
+                kept = ctypes.c_void_p(c.malloc(100 << 20))
+                c.memset(kept, 1, 100 << 20)
+                if "gone" in sys.argv: c.free(kept)
+        """
+        for how, least, most in ("malloc", 100, 110), ("gone", 80, 100):
+            done = self.run_script(text, "--limit=20M", arguments=[how])
+            told = re.fullmatch(r"hakmem: C code took (at least )?([\d.]+) MiB past the limit of 20.0 MiB, which (.*)\n", done.stderr)
+            self.assertTrue(told, done.stderr)
+            self.assertEqual((bool(told[1]), told[3]), (how == "gone", "does not count malloc (--malloc does)"))
+            self.assertTrue(least <= float(told[2]) <= most, told[2])
+        for options, how in (["--limit=20M"], "none"), (["--limit=200M", "--malloc"], "malloc"), ([], "malloc"):
+            self.assertEqual(self.run_script(text, *options, arguments=[how]).stderr, "")
+
+    def test_what_c_code_maps_is_under_the_limit(self):
+        text = """
+            import mmap
+            def touch(size):
                 kept = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE)
                 for at in range(0, size, 4096): kept[at] = 1
                 return kept
-            if "map" in sys.argv: kept = take(100 << 20)
-            if "gone" in sys.argv: take(100 << 20).close()
-            if "malloc" in sys.argv:
-                c = ctypes.CDLL(None)
-                c.malloc.restype = ctypes.c_void_p
-                c.memset(ctypes.c_void_p(c.malloc(100 << 20)), 1, 100 << 20)
+            first = touch(8 << 20)
+            wide = [mmap.mmap(-1, 24 << 20, flags=mmap.MAP_PRIVATE) for _ in range(8)]  # untouched, which is no harm
+            try:
+                touch(60 << 20)
+                print("granted")
+            except OSError as error:
+                print(error.errno)
+            first.close()
+            kept = touch(20 << 20)
+            try:
+                x = bytearray(30 << 20)
+                print("granted")
+            except MemoryError:
+                print("MemoryError")
+            kept.close()
+            print(len(bytearray(20 << 20)))
         """
-        both, maps = "counts neither malloc (--malloc does) nor what C code maps itself", "does not count what C code maps itself"
-        for how, options, least, most, why in (
-            ("map", [], 100, 110, both),
-            ("malloc", [], 100, 110, both),
-            ("map", ["--malloc"], 100, 110, maps),
-            ("gone", [], 80, 100, both),
-        ):
-            done = self.run_script(text, "--limit=20M", *options, arguments=[how])
-            told = re.fullmatch(r"hakmem: C code took (at least )?([\d.]+) MiB past the limit of 20.0 MiB, which (.*)\n", done.stderr)
-            self.assertTrue(told, done.stderr)
-            self.assertEqual((bool(told[1]), told[3]), (how == "gone", why))
-            self.assertTrue(least <= float(told[2]) <= most, told[2])
-        for options, how in (["--limit=20M"], "none"), (["--limit=200M", "--malloc"], "malloc"), ([], "map"):
-            self.assertEqual(self.run_script(text, *options, arguments=[how]).stderr, "")
+        for options in ["--all"], ["--malloc", "--all"]:
+            done = self.run_script(text, "--limit=48M", *options)
+            self.assertEqual(done.stdout.split(), ["12", "MemoryError", str(20 << 20)], done.stderr)
+            self.assertRegex(done.stderr, r"^hakmem: [^\n]+ was refused 60.0 MiB that it maps itself, past malloc: the limit\n$")
+
+    def test_what_c_code_maps_has_its_line(self):
+        text = """
+            import mmap
+            def maps():
+                kept = mmap.mmap(-1, 64 << 20, flags=mmap.MAP_PRIVATE)
+                for at in range(0, 16 << 20, 4096): kept[at] = 1
+                return kept
+            kept = maps()
+        """
+        self.run_script(text, "--all", "--profile", "--report", "r.json")
+        report = json.loads((self.folder / "r.json").read_text())
+        _, mapped = report["contexts"]
+        self.assertEqual(mapped["name"], "mapped")
+        most = max(mapped["stacks"], key=lambda stack: stack["live_bytes"])
+        self.assertEqual(most["live_bytes"], 16 << 20)
+        lines = [frame for frame in (mapped["frames"][n] for n in most["frames"]) if frame.get("line")]
+        self.assertEqual([(f["function"], f["line"]) for f in lines[:2]], [("maps", 4), ("<module>", 7)])
+        self.assertTrue(any(p["name"].startswith("mapped by ") and p["bytes"] >= 16 << 20 for p in report["memory"]["parts"]))
 
     def test_values_that_are_none(self):
         for name in ("HAKMEM_DOMAINS", "HAKMEM_LIMIT", "HAKMEM_LABELS"):

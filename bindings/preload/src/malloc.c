@@ -17,7 +17,10 @@ static __attribute__((cold, noinline)) void *no_memory(void)
 static __attribute__((cold, noinline)) void *refused(void *old, size_t n, bool zero)
 {
     hak_ctx *heap = hkc_mapped_settle() ? hks_heap() : NULL;
-    void *p = !heap ? NULL : old ? hak_realloc(heap, old, n) : zero ? hak_calloc(heap, 1, n) : hak_alloc(heap, n);
+    void *p = !heap  ? NULL
+              : old  ? hak_realloc(heap, old, n)
+              : zero ? hak_calloc(heap, 1, n)
+                     : hak_alloc(heap, n);
     return p ? p : no_memory();
 }
 

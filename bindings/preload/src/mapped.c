@@ -53,7 +53,8 @@ static size_t frames_of(uintptr_t caller, uintptr_t *frames, size_t room)
 void hks_mapped_begin(void)
 {
     const hks_settings *settings = hks_settings_get();
-    if (settings->limit == 0 && !settings->report && *settings->profile == '\0' && *settings->live == '\0') return;
+    if (settings->limit == 0 && !settings->report && *settings->profile == '\0' && *settings->live == '\0')
+        return;
     const hkc_mapped_options options = {.low = (uintptr_t)__ehdr_start,
                                         .high = (uintptr_t)etext,
                                         .frames = frames_of,

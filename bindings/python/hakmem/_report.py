@@ -83,9 +83,12 @@ def load(path):
 
 
 def is_whole(report):
-    if not has_shape(report, SHAPE) or len(report["contexts"]) != 1:
+    if not has_shape(report, SHAPE) or not report["contexts"]:
         return False
-    context = report["contexts"][0]
+    # What C code maps itself may have a context of its own, behind that of the heap.
+    context, *others = report["contexts"]
+    if [other.get("name") for other in others] not in ([], ["mapped"]):
+        return False
     lines = lines_of(context)
     if not has_shape(context, CONTEXT) or not has_shape(lines or [], SITES):
         return False

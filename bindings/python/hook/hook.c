@@ -154,7 +154,8 @@ static void meet(void)
     all_domains = options.all;
     if (!install(options.labels, options.limit > 0)) return;
     const bool maps = options.limit || options.profile || options.report || options.live;
-    if (maps && !hkp_mapped_begin()) hkp_start_without("there is no memory to count what C code maps", options.limit > 0);
+    if (maps && !hkp_mapped_begin())
+        hkp_start_without("there is no memory to count what C code maps", options.limit > 0);
     if (options.profile) begin_profile(options.profile, &profile);
     if (options.limit && hkp_limit(0, options.limit, NULL, NULL) != 0)
         hkp_start_without("the heap takes no limit", true);
