@@ -133,8 +133,10 @@ static int no_command(const char *name)
     }
 #ifdef _WIN32
     if (is_other(name)) {
-        fprintf(stderr, "hakmem: there is no '%s' on Windows: processes can be looked at while they run on Linux alone\n",
-                name);
+        fprintf(
+            stderr,
+            "hakmem: there is no '%s' on Windows: processes can be looked at while they run on Linux alone\n",
+            name);
         return 2;
     }
 #endif
