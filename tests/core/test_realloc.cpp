@@ -386,3 +386,30 @@ TEST_CASE("a block that grows in small steps is over-allocated by up to half of 
     CHECK(most <= 1.5);
     CHECK(most > 1.4);
 }
+
+// Blocks A and B of 24 bytes, B behind A, and A at half of a step of 16. At the limit, when B is free, A grows to 40 bytes
+// where it is, and the 8 bytes between A and the next block are too few for a block of their own: with them A would have
+// 48, which only a block at a multiple of 16 may have, for whoever gets its place next.
+TEST_CASE("a packed block that grows at the limit keeps the alignment of its size")
+{
+    hak_ctx *ctx = hak_ctx_new(nullptr, nullptr);
+    REQUIRE(ctx != nullptr);
+    REQUIRE(hak_limit(ctx, 0, 64 << 10, nullptr, nullptr) == 0);
+    char *before = nullptr, *middle = nullptr;
+    bool met = false;
+    for (char *p; (p = (char *)hak_alloc(ctx, 24)) != nullptr;) {
+        if (!met && before && (uintptr_t)before % 16 != 0 && middle == before + 24 && p == middle + 24) {
+            met = true;
+            continue;
+        }
+        if (met) continue;
+        before = middle;
+        middle = p;
+    }
+    REQUIRE(met);
+    hak_free(ctx, middle);
+    auto *grown = (char *)hak_realloc(ctx, before, 40);
+    if (grown) CHECK((hak_usable_size(ctx, grown) % 16 != 0 || (uintptr_t)grown % 16 == 0));
+    CHECK(hak_ctx_check(ctx, nullptr, nullptr));
+    hak_ctx_destroy(ctx);
+}

@@ -80,7 +80,7 @@ class Portability(unittest.TestCase):
                     self.assertEqual(cell, NO, (platform, part))
 
     def test_each_part_of_a_system_says_so_where_it_lacks_something(self):
-        for folder, option in ("lua", "LUA"), ("host", "REPORT"):
+        for folder, option in ("lua", "LUA"), ("host", "REPORT"), ("report", "REPORT"):
             text = (SOURCE / f"bindings/{folder}/CMakeLists.txt").read_text()
             self.assertRegex(text, r'message\(STATUS "hakmem: on Windows [^"]+', folder)
         self.assertIn("there is no such part", (SOURCE / "CMakeLists.txt").read_text())

@@ -80,30 +80,37 @@ static void add_error(change *row, const hkr_context *c, const hkr_stack *s, con
     if (one > row->one_var) row->one_var = one;
 }
 
-/* With its length, so that no text can end another one. */
-static void put_key(FILE *key, const char *text)
+/* A text with its length, so that no text can end another one. Returns how long that is; to: as much of it as
+ * there is room for. */
+static size_t put_key(char *to, size_t room, const char *text)
 {
-    fprintf(key, "%zu %s", strlen(text), text);
+    return (size_t)snprintf(to, room, "%zu %s", strlen(text), text);
+}
+
+/* What tells a stack apart, in the same way: with room 0 only its length is told. */
+static size_t write_key(char *to, size_t room, const hkr_context *c, const hkr_stack *s)
+{
+    size_t n = put_key(to, room, c->name);
+#define LEFT (room ? to + n : NULL), (room ? room - n : 0)
+    n += put_key(LEFT, s->label);
+    for (size_t i = 0; i < s->depth; i++) {
+        const hkr_frame *f = &c->frames[s->frames[i]];
+        n += put_key(LEFT, f->function);
+        n += put_key(LEFT, f->file);
+        n += put_key(LEFT, f->module);
+        n += (size_t)snprintf(LEFT, "%d ", f->line);
+    }
+#undef LEFT
+    return n;
 }
 
 static bool add_stack(changes *all, const hkr_context *c, const hkr_stack *s, const hkr_options *o, int when)
 {
-    char *key = NULL;
-    size_t size;
-    FILE *text = open_memstream(&key, &size);
-    if (!text) return false;
-    put_key(text, c->name);
-    put_key(text, s->label);
-    for (size_t i = 0; i < s->depth; i++) {
-        const hkr_frame *f = &c->frames[s->frames[i]];
-        put_key(text, f->function);
-        put_key(text, f->file);
-        put_key(text, f->module);
-        fprintf(text, "%d ", f->line);
-    }
-    const bool written = fclose(text) == 0;
-    change *row =
-        written ? add(all, key, hkr_site(c, s), s->label, when, s->value[o->by], s->value[o->by - 1]) : NULL;
+    const size_t size = write_key(NULL, 0, c, s) + 1;
+    char *key = malloc(size);
+    if (!key) return false;
+    write_key(key, size, c, s);
+    change *row = add(all, key, hkr_site(c, s), s->label, when, s->value[o->by], s->value[o->by - 1]);
     if (row) add_error(row, c, s, o, when);
     free(key);
     return row;

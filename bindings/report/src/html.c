@@ -5,12 +5,17 @@
 #include <string.h>
 
 /* The page before and behind the reports. */
-__asm__(".pushsection .rodata\n"
-        "hkr_page_head: .incbin \"" HKR_PAGE "/head.html\"\n"
-        "hkr_page_head_end:\n"
-        "hkr_page_foot: .incbin \"" HKR_PAGE "/foot.html\"\n"
-        "hkr_page_foot_end:\n"
-        ".popsection\n");
+#ifdef _WIN32
+#define CONSTANTS ".section .rdata,\"dr\"\n"
+#define CODE ".text\n"
+#else
+#define CONSTANTS ".pushsection .rodata\n"
+#define CODE ".popsection\n"
+#endif
+__asm__(CONSTANTS "hkr_page_head: .incbin \"" HKR_PAGE "/head.html\"\n"
+                  "hkr_page_head_end:\n"
+                  "hkr_page_foot: .incbin \"" HKR_PAGE "/foot.html\"\n"
+                  "hkr_page_foot_end:\n" CODE);
 extern const char hkr_page_head[], hkr_page_head_end[], hkr_page_foot[], hkr_page_foot_end[];
 
 /* In JSON, '<' is only in texts; as it stands it could end the element that holds the data. */

@@ -10,6 +10,11 @@
 
 #define SCHEMA "hakmem-report/"
 #define VERSION "1"
+#ifdef _WIN32
+#define READ "rb"
+#else
+#define READ "rbe"
+#endif
 
 /* ---- The file ------------------------------------------------------------------------------------ */
 
@@ -35,7 +40,7 @@ static bool read_all(hkr_report *r, FILE *in, size_t most, char *error)
 
 static bool read_file(hkr_report *r, char *error)
 {
-    FILE *in = strcmp(r->path, "-") == 0 ? stdin : fopen(r->path, "rbe");
+    FILE *in = strcmp(r->path, "-") == 0 ? stdin : fopen(r->path, READ);
     if (!in) return hkr_fail(error, "%s: %s", r->path, strerror(errno));
     bool ok = read_all(r, in, SIZE_MAX, error);
     if (in != stdin) fclose(in);

@@ -9,11 +9,16 @@
 #ifdef HKR_SERVE
 #include "serve.h"
 #endif
+#ifndef _WIN32
 #include "top.h"
+#endif
 
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#ifdef _WIN32
+#include <io.h>
+#endif
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,12 +32,16 @@ static const char usage[] =
 #ifdef HKR_HTML
     "  html FILE [BEFORE]  one page for a browser; with BEFORE also the difference\n"
 #endif
+#ifdef HKR_PPROF
     "  pprof FILE...       for `go tool pprof`, gzipped\n"
+#endif
     "  folded FILE...      stacks as flamegraph.pl and inferno read them\n"
     "  speedscope FILE...  for speedscope\n"
     "  prometheus FILE...  contexts and labels in Prometheus' text format\n"
+#ifndef _WIN32
     "  attach PID          what a process holds, refreshed; with -o, its report now\n"
     "  top SOCKET|FILE     the same of a socket, or of a file that is written again\n"
+#endif
     "  policy check FILE... whether policies are sound\n"
     "  policy diff A B     in what two policies differ\n"
     "  policy merge FILE... one policy of many hosts' files, by what they have seen\n"
@@ -81,7 +90,9 @@ static const struct command {
 #ifdef HKR_HTML
     {"html", hkr_write_html, 1, 2, false, true, false},
 #endif
+#ifdef HKR_PPROF
     {"pprof", hkr_write_pprof, 1, SIZE_MAX, true, true, false},
+#endif
     {"folded", hkr_write_folded, 1, SIZE_MAX, true, false, false},
     {"speedscope", hkr_write_speedscope, 1, SIZE_MAX, true, false, false},
     {"prometheus", hkr_write_prometheus, 1, SIZE_MAX, false, false, true},
@@ -122,6 +133,21 @@ static int no_command(const char *name)
                 name, name);
         return 2;
     }
+#ifdef _WIN32
+    if (is_other(name)) {
+        fprintf(
+            stderr,
+            "hakmem: there is no '%s' on Windows: processes can be looked at while they run on Linux alone\n",
+            name);
+        return 2;
+    }
+#endif
+#ifndef HKR_PPROF
+    if (strcmp(name, "pprof") == 0) {
+        fputs("hakmem: this build has no 'pprof': protobuf-c or zlib was not there\n", stderr);
+        return 2;
+    }
+#endif
 #ifndef HKR_SERVE
     if (strcmp(name, "serve") == 0) {
         fputs("hakmem: this build has no 'serve': libmicrohttpd was not there\n", stderr);
@@ -185,8 +211,10 @@ static bool output_open(output *o, const char *name, const struct command *comma
         return false;
     }
     int error = hkc_file_open(&o->file, name, 0666);
+#ifndef _WIN32
     /* A named pipe that nobody reads yet: nothing else waits here, so that it may be waited for. */
     if (error == ENXIO && (o->file.fd = open(name, O_WRONLY | O_CLOEXEC)) >= 0) error = 0;
+#endif
     if (!error && !(o->out = fdopen(o->file.fd, "w"))) error = hkc_file_close(&o->file, errno);
     if (error) fprintf(stderr, "hakmem: %s: %s\n", name, strerror(error));
     return !error;
@@ -266,6 +294,7 @@ static int run(const struct command *command, char **files, size_t count, const 
     return status;
 }
 
+#ifndef _WIN32
 /* attach, top */
 static int run_live(char **arguments, size_t count, const char *name, double interval,
                     const hkr_options *options)
@@ -281,6 +310,7 @@ static int run_live(char **arguments, size_t count, const char *name, double int
     output_end(&o, ECANCELED);
     return failed;
 }
+#endif
 
 static int run_policy(char **arguments, size_t count, const char *name)
 {
@@ -330,6 +360,10 @@ int main(int argc, char **argv)
     double interval = 0;
     char *end;
     opterr = 0;
+#ifdef _WIN32 /* lines end as they do in files that are written elsewhere */
+    _setmode(STDOUT_FILENO, O_BINARY);
+    _setmode(STDIN_FILENO, O_BINARY);
+#endif
     for (int c; (c = getopt_long(argc, argv, ":o:b:n:i:l:t:hV", known, NULL)) != -1;) {
         switch (c) {
         case 'o':
@@ -392,8 +426,10 @@ int main(int argc, char **argv)
         return 2;
     }
 #endif
+#ifndef _WIN32
     if (is_live(name))
         return run_live(argv + optind, count, output_name, interval > 0 ? interval : 1, &options);
+#endif
     if (strcmp(name, "help") == 0) {
         fputs(usage, stdout);
         return fflush(stdout) == 0 ? 0 : 1;

@@ -10,6 +10,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#ifdef __MINGW_PRINTF_FORMAT /* MinGW's own printf, which knows C99's formats */
+#define HKR_FORMAT __MINGW_PRINTF_FORMAT
+#else
+#define HKR_FORMAT printf
+#endif
+
 typedef enum hkr_value {
     HKR_ALLOC_BLOCKS,
     HKR_ALLOC_BYTES,
@@ -85,7 +91,7 @@ const char *hkr_key(char key[32], double number);
 void hkr_frame_text(char *text, size_t size, const hkr_frame *frame);
 void hkr_clean(char *text, size_t size, const char *from);
 /* false. Writes one line without such bytes to `error`, which has HKR_ERROR bytes. */
-bool hkr_fail(char *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool hkr_fail(char *error, const char *format, ...) __attribute__((format(HKR_FORMAT, 2, 3)));
 /* The first stack with that id; NULL = none, or the context has no verdicts. */
 const hkr_stack *hkr_stack_of(const hkr_context *context, double id);
 /* The name, or "name#2" where it was taken before. names: an object, of those that are taken. To be freed;

@@ -53,8 +53,12 @@ static bool fits(size_t from, size_t at, size_t to, size_t n, place *now)
     bool stays = to - at >= now->size && (n % 16 || at % 16 == 0);
     if (!stays) now->at = hk_align_up(from, 16);
     if (now->at > to || to - now->at < now->size) return false;
-    /* A rest of 8 bytes would share its free bit with the block behind it. */
-    if (to - now->at - now->size == 8 && to % 16 == 8) now->size += 8;
+    /* A rest of 8 bytes would share its free bit with the block behind it. With these 8 bytes, a block at half of a
+     * step of 16 would have a multiple of 16, and who gets its place next relies on the alignment of that. */
+    if (to - now->at - now->size == 8 && to % 16 == 8) {
+        if (now->at % 16) return false;
+        now->size += 8;
+    }
     return now->size <= HK_SMALL_MAX;
 }
 

@@ -6,6 +6,9 @@
 #include "profile/live.h"
 #include "profile/profile.h"
 #include "profile/thread.h"
+#ifdef _WIN32
+#include "frame.h"
+#endif
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,6 +19,9 @@
 typedef struct namer {
     const hkl_frames *frames; /* NULL = none */
     char function[MOST_FUNCTION];
+#ifdef _WIN32
+    hkc_names native;
+#endif
 } namer;
 
 static int put(void *to, const char *bytes, size_t n)
@@ -52,12 +58,62 @@ static const char *function_of(namer *n, const hak_lua_frame *f)
     return n->function;
 }
 
+/* Where no frames of Lua are found, a stack is a place in the runtime, which has a name. */
+#ifdef _WIN32
+
+static bool note_native(void *user, const hak_profile_stack *stack)
+{
+    namer *n = user;
+    for (unsigned i = 0; i < stack->depth; i++)
+        if (!n->frames || !hkl_frames_at(n->frames, stack->frames[i]))
+            hkc_names_add(&n->native, stack->frames[i]);
+    return true;
+}
+
+static void begin_native(namer *n, const hak_ctx *ctx)
+{
+    hak_profile_visit(ctx, note_native, n);
+    hkc_names_resolve(&n->native);
+}
+
+static void name_native(const namer *n, uintptr_t frame, hkc_frame *out)
+{
+    hkc_frame_of(&n->native, frame, out);
+}
+
+static void end_native(namer *n)
+{
+    hkc_names_close(&n->native);
+}
+
+#else
+
+static void begin_native(namer *n, const hak_ctx *ctx)
+{
+    (void)n, (void)ctx;
+}
+
+static void name_native(const namer *n, uintptr_t frame, hkc_frame *out)
+{
+    (void)n, (void)frame;
+    out->native = true;
+}
+
+static void end_native(namer *n)
+{
+    (void)n;
+}
+
+#endif
+
 static void name_frame(void *user, uintptr_t frame, hkc_frame *out)
 {
     namer *n = user;
     const hak_lua_frame *f = n->frames ? hkl_frames_at(n->frames, frame) : NULL;
-    out->native = !f;
-    if (!f) return;
+    if (!f) {
+        name_native(n, frame, out);
+        return;
+    }
     out->function = function_of(n, f);
     if (f->source[0] != '\0') out->file = file_of(f);
     out->line = f->line;
@@ -76,7 +132,9 @@ int hkl_report_json(lua_State *L, hkc_json *w)
     hkc_report_json_begin(w, &process);
     hkc_parts_close(parts);
     hkc_report_json_context(w, NULL, ctx);
+    begin_native(&n, ctx);
     hkc_profile_json(w, ctx, name_frame, &n);
+    end_native(&n);
     hkc_json_end(w);
     hkc_report_json_end(w);
     return 0;
