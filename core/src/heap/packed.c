@@ -35,7 +35,8 @@ void *hk_packed_again(hak_ctx *ctx, unsigned sc, hak_label label)
         hk_packed_broken(ctx, sc);
         return NULL;
     }
-    if (hk_classes[sc].size % 16 == 0 && (uintptr_t)b.p % 16) return NULL;
+    /* One with a rest of 8 bytes is of the next class. */
+    if ((uintptr_t)b.p & ~(hk_classes[sc].size & b.size) & 8) return NULL;
     hk_packed_pop(ctx, sc, b.p);
     hk_bit_clear(hk_group_frees(b.group), (size_t)(b.p - b.group.start) >> 4);
     if (ctx->labels.on) hk_packed_label_set(b.extent, b.p, b.size, (uint8_t)label);
