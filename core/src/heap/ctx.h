@@ -43,7 +43,7 @@ typedef struct hk_packed {
     uint16_t live[HK_SMALL_CLASSES]; /* granules of 16 bytes */
     uint16_t gone;                   /* pages of its units that went back and are not charged */
     uint8_t heat[HK_SMALL_CLASSES];
-    uint8_t listed; /* blocks that were freed to the lists, of a heap those allocated after; at most HK_PACKED_PAID */
+    uint8_t listed; /* at most HK_PACKED_PAID: blocks freed to the lists; of a heap allocated after that */
 } hk_packed;
 
 /* Nothing, units without blocks, pages without blocks too. */

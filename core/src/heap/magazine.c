@@ -5,9 +5,9 @@
 #include "heap/row.h"
 
 enum {
-    CLOSED_MOST = 15, /* log2 of slow frees */
+    CLOSED_MOST = 15,               /* log2 of slow frees */
     CLOSED_LONGEST = INT16_MAX - 1, /* see hk_packed_push_quick() */
-    SWEPT_MOST = 4096 /* bytes of a magazine that a sweep doubles: refills take all of it */
+    SWEPT_MOST = 4096               /* bytes of a magazine that a sweep doubles: refills take all of it */
 };
 
 void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)

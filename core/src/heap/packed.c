@@ -374,7 +374,8 @@ static HK_NOINLINE void free_past(hak_ctx *ctx, char *p, unsigned sc, size_t siz
 static bool free_seen(hak_ctx *ctx, void *p)
 {
     uint64_t behind;
-    if (!hk_packed_marked(ctx, p, ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT, &behind) || !behind) return false;
+    if (!hk_packed_marked(ctx, p, ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT, &behind) || !behind)
+        return false;
     unsigned sc = hk_packed_class_by(behind);
     free_past(ctx, p, sc, hk_classes[sc].size);
     return true;
@@ -452,6 +453,12 @@ void hk_packed_free_wide(hak_ctx *ctx, void *p)
     else if (HK_UNLIKELY(!hk_packed_push_quick(bin, p))) hk_packed_free_class(ctx, p, bin);
 }
 
+/* The thread of a heap may be taking the block from its magazine meanwhile, and labels it. */
+HK_RACY static unsigned label_of(const hak_ctx *ctx, const void *p, size_t size)
+{
+    return ctx->labels.on ? hk_packed_label(hk_packed_extent(ctx, p), p, size) : 0;
+}
+
 static bool visit_group(const hak_ctx *ctx, hk_group g, hak_visit_fn *fn, void *user)
 {
     const hk_packed *k = &ctx->packed;
@@ -464,7 +471,7 @@ static bool visit_group(const hak_ctx *ctx, hk_group g, hak_visit_fn *fn, void *
         }
         size_t next = hk_group_next(g, at);
         if (!hk_group_is_free(g, at)) {
-            unsigned label = ctx->labels.on ? hk_packed_label(hk_packed_extent(ctx, p), p, next - at) : 0;
+            unsigned label = label_of(ctx, p, next - at);
             hak_block block = {p, next - at, hk_label_known(ctx, label), 0};
             if (!fn(user, &block)) return false;
         }
