@@ -33,7 +33,7 @@ static size_t start_before(hk_group g, size_t at)
 }
 
 /* Offset of the beginning of the free bytes that end at `at`. */
-static size_t free_from(const hak_ctx *ctx, hk_group g, size_t at)
+static size_t free_back_to(const hak_ctx *ctx, hk_group g, size_t at)
 {
     for (size_t before; (before = start_before(g, at)) != 0; at = before)
         if (!hk_group_joins(g, before, hk_group_head(g)->gone) && region_end(ctx, g, before) != at) break;
@@ -46,7 +46,7 @@ typedef struct place {
 } place;
 
 /* Finds room for a block of n bytes between two offsets; not at `at`, unless there is room behind it. */
-static bool fits(size_t from, size_t at, size_t to, size_t n, place *now)
+static bool place_fits(size_t from, size_t at, size_t to, size_t n, place *now)
 {
     now->size = hk_align_up(n, n % 16 ? 8 : 16);
     now->at = at;
@@ -82,9 +82,9 @@ void *hk_packed_grow(hak_ctx *ctx, void *p, size_t n)
     hk_group g = hk_group_of(ctx, p);
     size_t at = (size_t)((char *)p - g.start), size = hk_packed_size_in(ctx, g, p);
     if (size == 0 || size >= n) return NULL;
-    size_t from = free_from(ctx, g, at), to = free_to(ctx, g, at + size);
+    size_t from = free_back_to(ctx, g, at), to = free_to(ctx, g, at + size);
     place now;
-    if (!fits(from, at, to, n, &now)) return NULL;
+    if (!place_fits(from, at, to, n, &now)) return NULL;
     if (ctx->packed.live[hk_class_of(now.size)] >= UINT16_MAX / 2) return NULL;
     const hk_extent *e = hk_packed_extent(ctx, p);
     unsigned label = ctx->labels.on ? hk_packed_label(e, p, size) : 0;
