@@ -50,21 +50,21 @@ SAID = """
     reclaim | for twice as many periods, up to {}: | base/patience.h | MOST | and one
     reclaim | begins to go back after {} periods at the latest | base/patience.h | MOST | twice
     reclaim | If the mark is below a {}th of what is in use | space/purge.c | SHARE |
-    shared-contexts | hk_remote_class, up to {} open at a time | shared/remote.c | MOST_OPEN |
-    shared-contexts | up to {} pointers, 32 KiB | shared/transfer.h | HK_BATCH |
-    shared-contexts | open at a time │ up to 124 pointers, {} KiB | shared/remote.c | CLASS_BYTES | KiB
-    shared-contexts | 8 of them │ up to 124 pointers, {} KiB | shared/remote.c | BYTES | KiB
+    shared-contexts | hk_remote_class, up to {} open at a time | shared/send.c | MOST_OPEN |
+    shared-contexts | up to {} pointers, 32 KiB | shared/remote.h | HK_BATCH |
+    shared-contexts | open at a time │ up to 124 pointers, {} KiB | shared/send.c | CLASS_BYTES | KiB
+    shared-contexts | 8 of them │ up to 124 pointers, {} KiB | shared/send.c | BYTES | KiB
     shared-contexts | hk_remote_mixed, {} of them | shared/thread_heap.h | HK_REMOTE_MIXED |
-    shared-contexts | if over {} batches wait, see also | shared/remote.c | DEEP |
-    shared-contexts | If over {} batches wait, B spins | shared/remote.c | DEEPER |
-    shared-contexts | After a thread has freed {} blocks of a class | shared/remote.c | OPENS |
+    shared-contexts | if over {} batches wait, see also | shared/send.c | DEEP |
+    shared-contexts | If over {} batches wait, B spins | shared/send.c | DEEPER |
+    shared-contexts | After a thread has freed {} blocks of a class | shared/send.c | OPENS |
     shared-contexts | out of bitmaps, and {} MiB | shared/transfer.c | FREE_BYTES | MiB
     shared-contexts | from one of the next {} in the list | shared/steal.c | ASKS | word
     shared-contexts | noticed this at least {} ms ago | shared/steal.c | AWAY_NS | ms
     shared-contexts | its 0.25 ms double, up to {} ms | shared/enter.c | PATIENCE_MOST | doubled
-    shared-contexts | asks the OS for up to {} owners | shared/steal.c | LOOKS |
+    shared-contexts | asks the OS for up to {} owners | shared/steal.c | STEAL_LOOKS |
     shared-contexts | After {} of them it gets a slab | shared/steal.c | MOST |
-    shared-contexts | Label sums walk the slabs, {} at a time | shared/threads.c | STEP |
+    shared-contexts | Label sums walk the slabs, {} at a time | shared/enter.c | STEP |
     shared-contexts | follows in steps of {} KiB for each thread | shared/thread_heap.h | HK_HEAP_PUBLISHED | KiB
     address-space | With {} rows (`HK_HOLES_MOST`) | space/space.h | HK_HOLES_MOST |
     profile | fills with up to {} blocks at a time | heap/batch.h | HK_BATCH_MOST |

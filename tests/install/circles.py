@@ -29,8 +29,14 @@ ARGUED = {
         ("profile/key", "profile/thread"): "",
         ("profile/key", "profile/quick"): "",
         ("profile/pc", "profile/thread"): "",
-        ("profile/jit", "profile/profile"): "jit.attach calls a handler that finds its profile",
+        ("profile/trace", "profile/snap"): "where a trace is left is part of what is learnt of traces",
+        ("profile/trace", "profile/snap_learn"): "the same",
+        ("profile/snap_way", "profile/snap"): "a header beside its source, for the ways that snapshots can be laid out",
+        ("profile/key", "profile/snap"): "the key of compiled code is the instruction that its snapshot gives",
         ("profile/live", "profile/json"): "who looks on gets a report, which says who looks on",
+    },
+    "bindings/wasm-host/wasm2c": {
+        ("stack", "memory"): "memory.c knows whether faults become traps, and makes sure of the stack itself",
     },
     # A tenant ends what is its own. What is its own knows whom it belongs to.
     "bindings/wasm-host/src": {
@@ -80,7 +86,8 @@ class Folder:
                     self.homes.setdefault(name, set()).add(self.module(file))
 
     def module(self, file):
-        return file.relative_to(self.path).with_suffix("").as_posix()
+        # A file of windows/ has the same functions for that system.
+        return file.relative_to(self.path).with_suffix("").as_posix().removeprefix("windows/")
 
     def edges(self):
         """{(module, module that it knows): what shows that}"""

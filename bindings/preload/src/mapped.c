@@ -2,7 +2,7 @@
 
 #include "callsite/walk.h"
 #include "common/mapped_calls.h"
-#include "heap.h"
+#include "context.h"
 #include "report.h"
 #include "settings.h"
 
@@ -20,7 +20,7 @@ static size_t left_of(size_t limit)
 static bool charge(size_t now, bool insists)
 {
     hak_stats stats = {.size = sizeof stats};
-    hak_ctx *ctx = hks_heap_shared();
+    hak_ctx *ctx = hks_context_made();
     const size_t limit = hks_settings_get()->limit, before = charged;
     charged = now;
     hak_limit(ctx, 0, left_of(limit), NULL, NULL); /* first: no other thread takes the room meanwhile */

@@ -1,10 +1,10 @@
 #include "report.h"
 
 #include "common/file.h"
+#include "common/mapped.h"
 #include "common/pipe.h"
 #include "common/report.h"
 #include "context.h"
-#include "mapped.h"
 #include "settings.h"
 #include "stream.h"
 

@@ -329,7 +329,8 @@ static HK_NOINLINE void *move_by_shared(hak_ctx *shared, void *p, size_t old, si
 
 HK_INLINE void *realloc_labelled(hak_ctx *ctx, void *p, size_t old, size_t n, hak_label label, hak_site site)
 {
-    if (HK_UNLIKELY(!stays_in_slab(ctx, hk_kind_in_window(ctx, p), p, n))) return move(ctx, p, old, n, label, site);
+    if (HK_UNLIKELY(!stays_in_slab(ctx, hk_kind_in_window(ctx, p), p, n)))
+        return move(ctx, p, old, n, label, site);
     if (ctx->labels.on) hk_relabel(ctx, p, label);
     return p;
 }

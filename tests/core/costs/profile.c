@@ -55,6 +55,12 @@ static void profile_mark(size_t i)
     must(hak_profile_mark(ctx, "window") > 0);
 }
 
+static void profile_turn(size_t i)
+{
+    (void)i;
+    must(hak_profile_turn(ctx) == 0);
+}
+
 static void profile_marks(size_t i)
 {
     (void)i;
@@ -116,6 +122,7 @@ static void measure_counted(size_t n)
     begin(NULL);
     hak_profile_options options = HAK_PROFILE_OPTIONS_INIT;
     options.mode = HAK_PROFILE_COUNTED;
+    options.window_ns = (uint64_t)3600 * 1000000000; /* read, never due */
     options.table_bytes = (size_t)64 << 20;
     must(hak_profile_start(ctx, &options) == 0);
     count = n;
@@ -123,6 +130,7 @@ static void measure_counted(size_t n)
         counts_of(i);
     measure("profile_counts_of", n, 64, counts_of);
     measure("profile_tally_of", n, 10, tally_of);
+    measure("profile_turn", n, 10, profile_turn);
     measure("profile_count pair", n, 100, count_pair);
     measure("profile_stats counted", n, 10, profile_stats);
     end();
