@@ -46,7 +46,7 @@ set(core ${PROJECT_SOURCE_DIR}/core/src)
 file(GLOB core_sources CONFIGURE_DEPENDS ${core}/*/*.c)
 set_source_files_properties(${core_sources} PROPERTIES INCLUDE_DIRECTORIES ${core})
 hakmem_hook_sources(fast ${core}/api/alloc.c ${core}/api/ladder.c ${core}/api/realloc.c ${core}/heap/magazine.c ${core}/heap/slab.c)
-hakmem_hook_sources(cold ${core}/api/check.c ${core}/api/watch.c ${core}/api/holes.c ${core}/api/trim.c ${core}/heap/holes.c)
+hakmem_hook_sources(cold ${core}/api/check.c ${core}/api/holes.c ${core}/api/trim.c ${core}/heap/holes.c)
 # Constants that a new heap reads once: not among those of every process, nor with all that is cold.
 hakmem_hook_sources(lines ${core}/heap/bins.c)
 list(REMOVE_ITEM core_sources ${hook_fast} ${hook_native} ${hook_lines} ${hook_cold})

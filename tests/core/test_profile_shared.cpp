@@ -316,6 +316,23 @@ TEST_CASE("profile shared: a thread that missed the stop counts as the next star
     CHECK(info_of(ctx).samples > 300);
 }
 
+TEST_CASE("profile shared: the first block that a heap makes after the start counts")
+{
+    TestSpace s;
+    Options options = shared_options();
+    TestCtx ctx(s.space, &options);
+    hak_free(ctx, hak_alloc(ctx, 100)); // the heap was there before
+    hak_profile_options exact = HAK_PROFILE_OPTIONS_INIT;
+    exact.mode = HAK_PROFILE_EXACT;
+    REQUIRE(hak_profile_start(ctx, &exact) == 0);
+    size_t n = GENERATE(size_t{100 * KiB}, 3 * MiB);
+    void *p = hak_alloc_cs(ctx, n, 0, 7);
+    REQUIRE(p);
+    CHECK(sums_of(ctx).alloc_blocks == 1);
+    hak_free(ctx, p);
+    CHECK(sums_of(ctx).live_blocks == 0);
+}
+
 TEST_CASE("profile shared: no memory for it")
 {
     TestSpace s;

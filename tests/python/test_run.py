@@ -486,8 +486,13 @@ class Environment(ProgramCase):
         self.assertEqual(mapped["name"], "mapped")
         most = max(mapped["stacks"], key=lambda stack: stack["live_bytes"])
         self.assertEqual(most["live_bytes"], 16 << 20)
-        lines = [frame for frame in (mapped["frames"][n] for n in most["frames"]) if frame.get("line")]
-        self.assertEqual([(f["function"], f["line"]) for f in lines[:2]], [("maps", 4), ("<module>", 7)])
+        frames = [mapped["frames"][n] for n in most["frames"]]
+        lines = [(frame["function"], frame["line"]) for frame in frames if frame.get("line")]
+        if sys.version_info >= (3, 15):
+            # There the module mmap lets go of the GIL meanwhile, and nobody may look at Python's frames.
+            self.assertTrue(any(frame.get("module", "").startswith("mmap.") for frame in frames), frames)
+        else:
+            self.assertEqual(lines[:2], [("maps", 4), ("<module>", 7)])
         self.assertTrue(any(p["name"].startswith("mapped by ") and p["bytes"] >= 16 << 20 for p in report["memory"]["parts"]))
 
     def test_values_that_are_none(self):

@@ -44,13 +44,42 @@ int64_t nth_mapped(void)
     return mapped;
 }
 
+/* What libc's syscall() does, which this file stands before, too: the shim and the Python hook have their own
+ * functions that map memory, and ask the kernel by it. */
+static long ask_kernel(long number, ...)
+{
+    va_list rest;
+    va_start(rest, number);
+    long a[6];
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(rest, long);
+    va_end(rest);
+#ifdef __x86_64__
+    register long r10 __asm__("r10") = a[3], r8 __asm__("r8") = a[4], r9 __asm__("r9") = a[5];
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a[0]), "S"(a[1]), "d"(a[2]), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+#else
+    register long x8 __asm__("x8") = number, x0 __asm__("x0") = a[0], x1 __asm__("x1") = a[1],
+                     x2 __asm__("x2") = a[2], x3 __asm__("x3") = a[3], x4 __asm__("x4") = a[4],
+                     x5 __asm__("x5") = a[5];
+    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+    long result = x0;
+#endif
+    if (result >= 0 || result < -4095) return result;
+    errno = (int)-result;
+    return -1;
+}
+
 static void note(void)
 {
     int error = errno;
-    int fd = (int)syscall(SYS_openat, AT_FDCWD, log_name, O_WRONLY | O_APPEND | O_CREAT, 0600);
+    int fd = (int)ask_kernel(SYS_openat, AT_FDCWD, log_name, O_WRONLY | O_APPEND | O_CREAT, 0600);
     if (fd >= 0) {
-        syscall(SYS_write, fd, "x", 1);
-        syscall(SYS_close, fd);
+        ask_kernel(SYS_write, fd, "x", 1);
+        ask_kernel(SYS_close, fd);
     }
     errno = error;
 }
@@ -68,13 +97,13 @@ static void begin(void)
     static char block[1 << 16];
     static atomic_flag begun = ATOMIC_FLAG_INIT;
     if (atomic_flag_test_and_set(&begun)) return;
-    int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/environ", O_RDONLY, 0);
+    int fd = (int)ask_kernel(SYS_openat, AT_FDCWD, "/proc/self/environ", O_RDONLY, 0);
     size_t size = 0;
     long got;
     while (fd >= 0 && size < sizeof block - 1 &&
-           (got = syscall(SYS_read, fd, block + size, sizeof block - 1 - size)) > 0)
+           (got = ask_kernel(SYS_read, fd, block + size, sizeof block - 1 - size)) > 0)
         size += (size_t)got;
-    if (fd >= 0) syscall(SYS_close, fd);
+    if (fd >= 0) ask_kernel(SYS_close, fd);
     const char *nth = value_of(block, size, "NTH="), *name = value_of(block, size, "NTH_LOG="),
                *word = value_of(block, size, "NTH_OPEN="), *start = value_of(block, size, "NTH_BEGIN=");
     if (word) strncpy(forbidden, word, sizeof forbidden - 1);
@@ -102,7 +131,7 @@ static bool fails(void)
 void *mmap(void *p, size_t n, int prot, int flags, int fd, off_t offset)
 {
     if (fails()) return MAP_FAILED;
-    void *q = (void *)syscall(SYS_mmap, p, n, prot, flags, fd, offset);
+    void *q = (void *)ask_kernel(SYS_mmap, p, n, prot, flags, fd, offset);
     if (q != MAP_FAILED && !(flags & MAP_FIXED)) mapped += (int64_t)n;
     return q;
 }
@@ -110,7 +139,7 @@ void *mmap64(void *, size_t, int, int, int, off_t) __attribute__((alias("mmap"))
 
 int munmap(void *p, size_t n)
 {
-    const int rc = (int)syscall(SYS_munmap, p, n);
+    const int rc = (int)ask_kernel(SYS_munmap, p, n);
     if (rc == 0) mapped -= (int64_t)n;
     return rc;
 }
@@ -119,7 +148,7 @@ int munmap(void *p, size_t n)
 int mprotect(void *p, size_t n, int prot)
 {
     if (prot != PROT_NONE && fails()) return -1;
-    return (int)syscall(SYS_mprotect, p, n, prot);
+    return (int)ask_kernel(SYS_mprotect, p, n, prot);
 }
 
 void *mremap(void *p, size_t old_n, size_t n, int flags, ...)
@@ -129,9 +158,23 @@ void *mremap(void *p, size_t old_n, size_t n, int flags, ...)
     void *to = flags & MREMAP_FIXED ? va_arg(rest, void *) : NULL;
     va_end(rest);
     if (n > old_n && fails()) return MAP_FAILED;
-    void *q = (void *)syscall(SYS_mremap, p, old_n, n, flags, to);
+    void *q = (void *)ask_kernel(SYS_mremap, p, old_n, n, flags, to);
     if (q != MAP_FAILED) mapped += (flags & MREMAP_FIXED ? 0 : (int64_t)n) - (int64_t)old_n;
     return q;
+}
+
+long syscall(long number, ...)
+{
+    va_list rest;
+    va_start(rest, number);
+    long a[6];
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(rest, long);
+    va_end(rest);
+    const bool maps = number == SYS_mmap || (number == SYS_mprotect && a[2] != PROT_NONE) ||
+                      (number == SYS_mremap && a[2] > a[1]);
+    if (maps && fails()) return -1;
+    return ask_kernel(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
 static bool is_forbidden(const char *name)
@@ -150,6 +193,6 @@ int open(const char *name, int flags, ...)
     va_start(rest, flags);
     int mode = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(rest, int) : 0;
     va_end(rest);
-    return is_forbidden(name) ? -1 : (int)syscall(SYS_openat, AT_FDCWD, name, flags, mode);
+    return is_forbidden(name) ? -1 : (int)ask_kernel(SYS_openat, AT_FDCWD, name, flags, mode);
 }
 int open64(const char *, int, ...) __attribute__((alias("open")));

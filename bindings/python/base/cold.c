@@ -44,11 +44,12 @@ static int part_in(struct dl_phdr_info *info, size_t size, void *unused)
         for (int k = CODE; k < KINDS; k++) {
             const uintptr_t *at = starts[k];
             if (ph->p_type != PT_LOAD || ph->p_flags & PF_W || at[NATIVE] - low >= ph->p_memsz) continue;
-            part_off(at[NATIVE], at[LINES], MADV_RANDOM);
-            pages lines = part_off(at[LINES], at[COLD], MADV_SEQUENTIAL);
+            const pages native = part_off(at[NATIVE], at[LINES], MADV_RANDOM);
+            part_off(at[LINES], at[COLD], MADV_SEQUENTIAL);
             cold[k] = part_off(at[COLD], low + ph->p_memsz, MADV_RANDOM);
-            /* Constants of lines end before its first page: behind them is what a new heap reads. */
-            if (k == CONSTANTS) cold[k].from = lines.from;
+            /* Those of native labels and of lines are few, and may share a page with what a new heap reads, which
+             * is behind them. */
+            if (k == CONSTANTS) cold[k].from = native.from;
             found = 1;
         }
     }

@@ -168,13 +168,14 @@ void *hk_alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_
     if (n > HK_SIZE_MOST) return absurd(ctx);
     hak_ctx *heap = hk_heap_for(ctx);
     if (!heap) return hk_fail(ctx);
-    hk_watch_before(heap);
     const request r = {
         .n = hk_with_canary(heap, n), .align = align, .label = label, .site = site, .zero = zero};
     hk_enter(heap);
     void *p = climb(heap, LARGE, 0, &r);
     if (!p) return hk_fail(ctx);
     if (HK_LIKELY(!heap->debug)) return p;
+    /* Not before: the heap of a thread learns of a profile as it is entered. */
+    hk_watch_before(heap);
     if (heap->debug & HAK_DEBUG_POISON) *zero = false;
     return hk_watch_new(heap, p, n, hk_block_size(heap, p), label, site);
 }
