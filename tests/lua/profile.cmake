@@ -7,7 +7,7 @@ endif()
 foreach(name ${lua_tested})
     set(test test_lua_profile_${name})
     file(GLOB profile_sources CONFIGURE_DEPENDS profile/*.cpp)
-    add_executable(${test} ${profile_sources})
+    add_executable(${test} ${profile_sources} label/crowd.c)
     target_include_directories(${test} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/bindings/lua/src
         ${PROJECT_SOURCE_DIR}/bindings/callsite)
     target_compile_definitions(${test} PRIVATE PROGRAMS="${CMAKE_CURRENT_SOURCE_DIR}/programs/"

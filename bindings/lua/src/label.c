@@ -189,9 +189,10 @@ APART void *share_uncached(hkl_state *st, void *ptr, size_t osize, size_t nsize,
     return allocate(st, ptr, osize, nsize, find_slow(st->labels, caller), SHARED);
 }
 
+/* Of both kinds of profiles: that the site is noted does no harm to a sampled one. */
 APART void *profile_uncached(hkl_state *st, void *ptr, size_t osize, size_t nsize, hkc_cfi_place caller)
 {
-    return allocate(st, ptr, osize, nsize, find_slow(st->labels, caller), PROFILED);
+    return allocate(st, ptr, osize, nsize, find_slow(st->labels, caller), EXACT);
 }
 
 APART void *count_uncached(hkl_state *st, void *ptr, size_t osize, size_t nsize, hkc_cfi_place caller)

@@ -100,8 +100,11 @@ static void flush_traces_soon(hkl_state *st)
 static void flush_now(hkl_state *st)
 {
     lua_State *L = st->main;
-    /* in a finalizer LuaJIT would raise an error, and a handler is called by the recorder */
-    if (hkl_trace_layout_now.hooks_at == 0 || hkl_trace_goes_on(L) != 0) return;
+    /* in a finalizer LuaJIT would raise an error, and a handler is called by the recorder; hkl_leave only says
+     * that a finalizer ran */
+    const bool said = st->forbids && hkl_trace_goes_on(L) == HKL_TRACE_FINALIZES;
+    if (hkl_trace_layout_now.hooks_at == 0 || (hkl_trace_goes_on(L) != 0 && !said)) return;
+    hkl_trace_forbid(L, false);
     const uint8_t events = hkl_trace_events_off(L);
     luaJIT_setmode(L, 0, FLUSH_ENGINE);
     hkl_trace_events_on(L, events);
@@ -110,13 +113,14 @@ static void flush_now(hkl_state *st)
 }
 
 /* Where a trace ends in the call of a function in C, the next trace may follow without an instruction that is
- * interpreted between them. So traces are flushed in such a function. */
+ * interpreted between them. So traces are flushed in such a function. A step that is left to interpreted code waits
+ * for the same instruction, and the collection takes its place. */
 bool hkl_collect_soon(hkl_state *st)
 {
     const lua_Hook hook = lua_gethook(st->main);
     const hkl_trace_where where = hkl_trace_now(st->main);
-    if (!luaJIT_setmode || (hook && hook != collect)) return true;
-    if (!hook) {
+    if (!luaJIT_setmode || (hook && hook != collect && hook != finalize)) return true;
+    if (hook != collect) {
         /* lua_sethook ends the recording, but the recorder has not heard of that: it needs its traces still
          */
         st->recorded = where == HKL_TRACE_RECORDED;
