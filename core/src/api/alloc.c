@@ -120,7 +120,7 @@ static HK_NOINLINE void free_overflow(hak_ctx *ctx, void *p, size_t n, hk_bin *b
  * back, as those of slabs are. A context that checks has no magazine with room. */
 HK_INLINE void free_packed(hak_ctx *ctx, void *p, size_t n, size_t unit)
 {
-    uint64_t behind;
+    uint64_t behind = 0;
     if (HK_UNLIKELY(!hk_packed_marked(ctx, p, unit, &behind))) {
         free_packed_apart(ctx, p, n);
     } else if (HK_UNLIKELY(!behind)) {

@@ -102,7 +102,7 @@ HK_INLINE bool hk_packed_push_quick(hk_bin *bin, void *p)
  */
 HK_INLINE bool hk_packed_stays(const hak_ctx *ctx, const void *p, size_t unit, size_t n)
 {
-    uint64_t behind;
+    uint64_t behind = 0;
     if (HK_UNLIKELY(!hk_packed_marked(ctx, p, unit, &behind)) || HK_UNLIKELY(!behind)) return false;
     const hk_class *c = &hk_classes[hk_packed_class_by(behind)];
     return n <= c->size && n >= c->least;
