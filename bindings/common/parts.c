@@ -151,6 +151,15 @@ static size_t share(size_t n, size_t of, size_t all)
     return all > 0 ? (size_t)((double)n * ((double)of / (double)all)) : 0;
 }
 
+/* Returns the one with most bytes; NULL = none has any. */
+static hkc_parts_label *largest_of(hkc_parts_label *labels, size_t count)
+{
+    hkc_parts_label *largest = NULL;
+    for (size_t i = 0; i < count; i++)
+        if (labels[i].bytes > 0 && (!largest || labels[i].bytes > largest->bytes)) largest = &labels[i];
+    return largest;
+}
+
 /* The largest labels first. `resident`: of the live bytes those that are; what was never written to is not,
  * and nobody knows of which label that is. */
 static void add_live(hkc_parts *p, size_t resident)
@@ -158,10 +167,7 @@ static void add_live(hkc_parts *p, size_t resident)
     static const char hint[] = "blocks in use: a profile names their lines";
     size_t left = resident;
     for (size_t named = 0; named < LABELS_NAMED; named++) {
-        hkc_parts_label *largest = NULL;
-        for (size_t i = 0; i < p->label_count; i++)
-            if (p->labels[i].bytes > 0 && (!largest || p->labels[i].bytes > largest->bytes))
-                largest = &p->labels[i];
+        hkc_parts_label *largest = largest_of(p->labels, p->label_count);
         if (!largest) break;
         const size_t bytes = least(share(resident, largest->bytes, p->live), left);
         add(p, bytes, "live", hint, "live: %s", largest->name);
@@ -238,10 +244,7 @@ void hkc_parts_mapped(hkc_parts *p, const char *library, size_t bytes)
 static size_t add_mappers(hkc_parts *p, size_t left)
 {
     for (size_t named = 0; named < FILES_NAMED; named++) {
-        hkc_parts_label *largest = NULL;
-        for (size_t i = 0; i < p->mapper_count; i++)
-            if (p->mappers[i].bytes > 0 && (!largest || p->mappers[i].bytes > largest->bytes))
-                largest = &p->mappers[i];
+        hkc_parts_label *largest = largest_of(p->mappers, p->mapper_count);
         if (!largest) break;
         const size_t bytes = least(largest->bytes, left);
         add(p, bytes, "mapped", "past malloc: a profile names the lines", "mapped by %.30s", largest->name);

@@ -36,19 +36,9 @@ static int fail(lua_State *L)
     return lua_error(L);
 }
 
-static void object_with(lua_State *L, lua_CFunction finalizer)
-{
-    lua_newuserdata(L, 1);
-    lua_newtable(L);
-    lua_pushcfunction(L, finalizer);
-    lua_setfield(L, -2, "__gc");
-    lua_setmetatable(L, -2);
-    lua_pop(L, 1);
-}
-
 static int collect_what_fails(lua_State *L)
 {
-    object_with(L, fail);
+    hkl_trace_garbage(L, fail);
     lua_gc(L, LUA_GCCOLLECT, 0);
     return 0;
 }
@@ -94,8 +84,8 @@ static bool has_mark(lua_State *L, const char *gc)
 
 static bool sees_waiting(lua_State *L)
 {
-    object_with(L, see_waiting);
-    object_with(L, see_waiting);
+    hkl_trace_garbage(L, see_waiting);
+    hkl_trace_garbage(L, see_waiting);
     finalized = 0;
     lua_gc(L, LUA_GCCOLLECT, 0);
     lua_gc(L, LUA_GCSTOP, 0);

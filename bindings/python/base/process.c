@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -65,16 +64,4 @@ int hkp_process_open(const char *name)
     char path[64];
     snprintf(path, sizeof path, "/proc/%ld/%s", (long)hkp_process(), name);
     return open(path, O_RDONLY | O_CLOEXEC);
-}
-
-size_t hkp_command(char *text, size_t size)
-{
-    size_t n = 0;
-    int fd = hkp_process_open("cmdline");
-    ssize_t more;
-    while (fd >= 0 && n < size - 1 && (more = read(fd, text + n, size - 1 - n)) > 0)
-        n += (size_t)more;
-    if (fd >= 0) close(fd);
-    text[n] = '\0';
-    return n;
 }

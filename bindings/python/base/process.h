@@ -19,8 +19,5 @@ pid_t hkp_process_parent(void);
 uint64_t hkp_process_cpu(void);
 /* A file of it in /proc, to read; -1 = none. */
 int hkp_process_open(const char *name);
-/* The words of the command line, each with its zero; as much as fits. Returns the bytes, with a zero behind
- * them. */
-size_t hkp_command(char *text, size_t size);
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/process.h"
 #include "common/mapped.h"
 #include "common/report_json.h"
+#include "common/smaps.h"
 #include "heap/heap.h"
 #include "heap/labels.h"
 #include "heap/resident.h"
@@ -129,7 +130,7 @@ int hkp_report_diff_text(hkp_out *out, unsigned from, unsigned to)
 /* Words with a space between them. */
 static void command_text(char *text, size_t size)
 {
-    size_t n = hkp_command(text, size);
+    size_t n = hkc_command_of(hkp_process(), text, size);
     for (size_t i = 0; i + 1 < n; i++)
         if (!text[i]) text[i] = ' ';
 }

@@ -169,6 +169,16 @@ static uint8_t hooks_now(lua_State *L)
     return ((const uint8_t *)word_at((const char *)L, GLOBAL_AT))[hooks_at];
 }
 
+void hkl_trace_garbage(lua_State *L, lua_CFunction finalizer)
+{
+    lua_newuserdata(L, 1);
+    lua_newtable(L);
+    lua_pushcfunction(L, finalizer);
+    lua_setfield(L, -2, "__gc");
+    lua_setmetatable(L, -2);
+    lua_pop(L, 1);
+}
+
 static int finalize(lua_State *L)
 {
     hooks_in_finalizer = hooks_now(L);
@@ -193,12 +203,7 @@ static uint16_t find_hooks(lua_State *L, uint16_t events_at)
     lua_sethook(L, no_hook, LUA_MASKCOUNT, EVERY);
     const uint8_t hooked = hooks_now(L);
     lua_sethook(L, NULL, 0, 0);
-    lua_newuserdata(L, 1);
-    lua_newtable(L);
-    lua_pushcfunction(L, finalize);
-    lua_setfield(L, -2, "__gc");
-    lua_setmetatable(L, -2);
-    lua_pop(L, 1);
+    hkl_trace_garbage(L, finalize);
     lua_gc(L, LUA_GCCOLLECT, 0);
     lua_gc(L, LUA_GCSTOP, 0);
     const bool is = before == 0 && mode == COMPILER_ON && hooked == LUA_MASKCOUNT && hooks_now(L) == 0 &&

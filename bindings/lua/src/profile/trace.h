@@ -33,6 +33,9 @@ extern hkl_trace_layout hkl_trace_layout_now;
 /* Once in a process, from a scratch state; later calls return at once. */
 void hkl_trace_learn(void);
 
+/* Leaves an object behind that the collector will find, with this finalizer. */
+void hkl_trace_garbage(lua_State *L, lua_CFunction finalizer);
+
 /* The number of the trace that runs, and the frame in which it began; 0 = none. */
 static inline int32_t hkl_trace_running(const void *global, uintptr_t *base)
 {
