@@ -190,7 +190,9 @@ def main():
     parser.add_argument(
         "--quick", action="store_true", help="one repetition, 30 files, a tenth of the records"
     )
-    parser.add_argument("--page", action="store_true", help="the page for a browser alone")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--figures", action="store_true", help="all parts but the page for a browser")
+    only.add_argument("--page", action="store_true", help="the page for a browser alone")
     args = parser.parse_args()
     repetitions, records = (1, 100000) if args.quick else (3, 500000)
     programs = Programs(args.build)
@@ -205,11 +207,12 @@ def main():
     print(f"{machine['cpu']}, {machine['cpus']} CPUs, {system}")
     # What takes no measuring comes first: the reader sees figures while the rest runs.
     report(programs, luacheck_command(30 if args.quick else None)[0])
-    real_program(programs, *luacheck_command(30 if args.quick else 60), repetitions)
+    real_program(programs, *luacheck_command(30 if args.quick else 40), repetitions)
     limit(programs)
     trim(programs, records)
-    teardown(programs, records * 6 // 10)
-    lines(programs, luacheck_command(30 if args.quick else None)[0], args.build)
+    teardown(programs, records * 4 // 10)
+    if not args.figures:
+        lines(programs, luacheck_command(30 if args.quick else None)[0], args.build)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import os
 import statistics
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 
@@ -144,11 +145,8 @@ def main():
     )
     args = parser.parse_args()
     args.package = args.build.resolve() / "bindings/python"
-    args.repetitions, args.work, args.records = (1, ["", "20"], 15_000) if args.quick else (3, [], 150_000)
-    if args.quick:
-        import sysconfig
-
-        args.work[0] = sysconfig.get_path("stdlib")
+    args.repetitions, files, args.records = (1, 20, 15_000) if args.quick else (3, 100, 150_000)
+    args.work = [sysconfig.get_path("stdlib"), str(files)]
     sys.path.insert(0, str(args.package))
     try:
         import hakmem  # noqa: F401
