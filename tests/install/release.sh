@@ -10,8 +10,8 @@ mkdir -p "$scratch"
 cd "$scratch"
 
 needs_program git git
-# What makes these is tried by tests of its own: install_deb, python_wheel.
-if [[ ($case == wheels || $case == debian) && ${HAKMEM_SUITES:-} != all ]]; then
+# What makes these is tried by tests of its own: install_deb, install_rock, python_wheel, rust_package.
+if [[ $case =~ ^(wheels|debian|crates|rock)$ && ${HAKMEM_SUITES:-} != all ]]; then
     skip "takes minutes; HAKMEM_SUITES=all tries it, as scripts/test long does"
 fi
 export GIT_AUTHOR_NAME=test GIT_AUTHOR_EMAIL=test@localhost GIT_COMMITTER_NAME=test GIT_COMMITTER_EMAIL=test@localhost

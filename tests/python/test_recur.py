@@ -13,7 +13,7 @@ def rounds(n):
         WORK
 rounds(8)
 start = faults()
-rounds(50)
+rounds(20)
 print(json.dumps(faults() - start))
 """
 
@@ -57,7 +57,7 @@ class Recurrence(ProgramCase):
             for all_domains in (False, True):
                 with self.subTest(name, all_domains=all_domains):
                     mine = self.faults(work, preloaded(all_domains=all_domains))
-                    self.assertLess(mine, max(1.1 * plain, 1500), "plain: %d" % plain)
+                    self.assertLess(mine, max(1.1 * plain, 600), "plain: %d" % plain)
 
     def test_what_is_wanted_no_more_goes_back_while_the_program_runs(self):
         for all_domains in (False, True):
