@@ -30,8 +30,9 @@ struct ContextStays {
     }
 };
 
+// Some turns of the collector, and strings of many sizes.
 constexpr const char *WORK = "local t = {}\n"
-                             "for r = 1, 20 do for i = 1, 1000 do\n"
+                             "for r = 1, 5 do for i = 1, 1000 do\n"
                              "  t[i] = { i, tostring(i * r), ('x'):rep(i % 300) }\n"
                              "end end\n"
                              "return #t";
