@@ -91,8 +91,16 @@ case $case in
         all_are AArch64 site/hakmem/*.so
         hook=$PWD/site/hakmem/libhakmem_pyhook.so
         # qemu-user starts no other program for it: the settings are those that `python -m hakmem run` makes.
-        python_under qemu-aarch64-static -L "$root" -E "LD_PRELOAD=$hook" -E HAKMEM_DOMAINS=all -E HAKMEM_LABELS=site \
-            -E HAKMEM_PROFILE=exact -E "HAKMEM_REPORT=$PWD/python.json" -E "PYTHONPATH=$PWD/site" "$python"
+        run=(qemu-aarch64-static -L "$root" -E "LD_PRELOAD=$hook" -E HAKMEM_DOMAINS=all -E "PYTHONPATH=$PWD/site")
+        python_under "${run[@]}" -E HAKMEM_PROFILE=16K -E "HAKMEM_REPORT=$PWD/python.json" "$python"
+        # What there is not on this processor is said in one line, and a program with a limit does not start without it.
+        status=0
+        "${run[@]}" -E HAKMEM_LABELS=site "$python" -c 'print("runs")' >out.txt 2>said || status=$?
+        [[ $status -eq 0 && $(<out.txt) == runs && $(wc -l <said) -eq 1 && $(<said) == *"x86-64 Linux; hakmem stays out" ]] ||
+            fail "labels by call site: $status, $(<said)"
+        "${run[@]}" -E HAKMEM_LABELS=site -E HAKMEM_LIMIT=1G "$python" -c 'print("runs")' >out.txt 2>said || status=$?
+        [[ $status -eq 2 && ! -s out.txt && $(wc -l <said) -eq 1 && $(<said) == *"Python is not started" ]] ||
+            fail "labels by call site and a limit: $status, $(<said)"
         ;;
     aarch64_debian)
         needs_program aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
@@ -118,6 +126,60 @@ case $case in
         lua_script "${run[@]}" root/usr/bin/haklua5.4
         aarch64-linux-gnu-gcc -Iroot/usr/include "$EXAMPLES/embed.c" -Lroot/usr/lib -lhakmem -o embed
         "${run[@]}" ./embed >/dev/null || fail "embed"
+        ;;
+    without_parts)
+        # Bindings that a system does not have are named when the tree is configured, each in one line, and the core is built.
+        # The compiler of this machine serves: the files of another system are not what is looked at.
+        system=(-DCMAKE_SYSTEM_NAME=FreeBSD -DCMAKE_SYSTEM_VERSION=14)
+        configure "$scratch/build" $(parts ON) -DHAKMEM_BUILD_TESTS=OFF "${system[@]}"
+        for part in LUA PYTHON WASM PRELOAD REPORT BENCH; do
+            [[ $(grep -c "hakmem: HAKMEM_BUILD_$part is off: on FreeBSD there is no such part" "$scratch/build.log") -eq 1 ]] ||
+                { cat "$scratch/build.log"; fail "$part is not said to be left out"; }
+        done
+        [[ $(grep -c 'is off: on FreeBSD' "$scratch/build.log") -eq 6 ]] || fail "more is left out"
+        "$CMAKE" --build "$scratch/build" --target help >targets
+        ! grep -E 'hakmem_(lua|py|wasm|preload|report|command)' targets || fail "these are of Linux"
+        # pip would go on to a target that is not there.
+        ! "$CMAKE" -S "$SOURCE" -B pip -DCMAKE_C_COMPILER="$CC" $(parts OFF) -DHAKMEM_BUILD_PYTHON=ON -DSKBUILD=2 "${system[@]}" \
+            >pip.log 2>&1 || fail "pip's build goes on"
+        grep -q 'hakmem: the Python package is for Linux, this is FreeBSD' pip.log || { cat pip.log; fail "pip's user is not told"; }
+        # luarocks refuses by itself.
+        grep -qx 'supported_platforms = { "linux" }' "$SOURCE/bindings/lua/hakmem-$VERSION-1.rockspec" || fail "the rock is for all systems"
+        ;;
+    aarch64_wasm)
+        # A guest in each runtime, and its reset, as tests of what is installed have them.
+        cross_aarch64
+        export HAKMEM_PACKAGES=$PACKAGES
+        toolchain=(-DCMAKE_TOOLCHAIN_FILE="$SOURCE/cmake/toolchains/linux.cmake")
+        configure "$scratch/build" $(parts OFF) -DHAKMEM_BUILD_WASM=ON -DHAKMEM_WERROR=ON "${toolchain[@]}" \
+            "-DHAKMEM_PACKAGES=$PACKAGES" -DHAKMEM_WASM2C=
+        "$CMAKE" --build "$scratch/build" --parallel 2 >build.log || { cat build.log; fail "build"; }
+        "$CMAKE" --install "$scratch/build" --prefix "$scratch/prefix" >/dev/null
+        variable() { sed -n "s/^$1:INTERNAL=//p" "$scratch/build/CMakeCache.txt"; }
+        host_of() { # runtime, what it prints, the program's argument, arguments for cmake
+            "$CMAKE" -S "$here/wasm_host" -B "$1" "${toolchain[@]}" "-DCMAKE_FIND_ROOT_PATH=$scratch/prefix" \
+                "-Dhakmem_DIR=$scratch/prefix/lib/cmake/hakmem" "-DWANTED_VERSION=$VERSION" "-DRUNTIME=$1" "${@:4}" >"$1.log" 2>&1 &&
+                "$CMAKE" --build "$1" --parallel 2 >>"$1.log" 2>&1 || { cat "$1.log"; fail "a host with $1"; }
+            # shellcheck disable=SC2086
+            [[ $(qemu-aarch64-static -L /usr/aarch64-linux-gnu "$1/host" $3) == "$2" ]] ||
+                fail "$1 prints $(qemu-aarch64-static -L /usr/aarch64-linux-gnu "$1/host" $3)"
+        }
+        wamr=$(variable HAKMEM_WAMR_ROOT) wasmtime=$(variable HAKMEM_WASMTIME_LIBRARY)
+        [[ -n $wamr ]] || skip "no sources of WAMR"
+        host_of wamr "4711 0 -1" "$GUESTS/zero.wasm" "-DROOT=$wamr"
+        if [[ -x $WASM2C && -e /usr/share/wabt/wasm2c/wasm-rt-impl.c ]]; then
+            # Debian's library of wasm2c's runtime is of this machine; its source is there.
+            "$CC" -O2 -c /usr/share/wabt/wasm2c/wasm-rt-impl.c -o wasm-rt-impl.o -I/usr/share/wabt/wasm2c -idirafter /usr/include
+            "${CC%gcc}ar" rcs libwasm-rt-impl.a wasm-rt-impl.o
+            mkdir rt
+            cp /usr/include/wasm-rt.h rt
+            "$WASM2C" "$GUESTS/zero.wasm" -o zero.c
+            host_of wasm2c "4711 0 -1" "" "-DGUEST=$PWD/zero" "-DHAKMEM_WASM_RT=$PWD/libwasm-rt-impl.a" "-DHAKMEM_WASM_RT_INCLUDE=$PWD/rt" \
+                -DHAKMEM_WASM_RT_IMPL_INCLUDE=/usr/share/wabt/wasm2c
+        fi
+        [[ -n $wasmtime ]] || skip "no wheel of wasmtime for aarch64; the other runtimes are right"
+        includes=$(variable HAKMEM_WASMTIME_INCLUDES)
+        host_of wasmtime "4711 0 4711" "$GUESTS/zero.wasm" "-DINCLUDES=${includes//:/;}" "-DLIBRARY=$wasmtime"
         ;;
     windows_command)
         # jansson from its sources, for Debian has none for MinGW; what the command prints is what it prints here.
