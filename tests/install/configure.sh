@@ -437,12 +437,12 @@ LUA
             fail "the portfile fails"
         must_exist "$scratch"/port/packages/{lib/libhakmem.a,bin/hakmem.dll,share/hakmem/copyright}
         "$CMAKE" -S "$here/find_package" -B port "-DCMAKE_TOOLCHAIN_FILE=$toolchain" -DCMAKE_BUILD_TYPE=Release -DPARTS= \
-            -DWANTED_VERSION="$VERSION" -DEXAMPLES="$EXAMPLES" "-Dhakmem_DIR=$scratch/port/packages/share/hakmem" >port.log ||
+            -DWANTED_VERSION="$VERSION" -DEXAMPLES="$EXAMPLES" "-DCMAKE_FIND_ROOT_PATH=$scratch/port/packages" >port.log ||
             { cat port.log; fail "find_package"; }
         "$CMAKE" --build port >port.log || { cat port.log; fail "a project with the port"; }
         "$wine" port/embed.exe >/dev/null || fail "embed.exe: $?"
         # It leaves some seconds after its last program, and writes to the folder until then.
-        timeout 120 wineserver -w || fail "wine's server does not end"
+        timeout 240 wineserver -w || fail "wine's server does not end"
         ;;
     other_systems)
         zig=(python3 -m ziglang)
@@ -460,6 +460,11 @@ LUA
             "${cc[@]}" -shared $target.o -o $target.library || fail "no library for $target"
             "${cc[@]}" "-I$SOURCE/core/include" "$here/../core/smoke.c" $target.o -o $target.program ||
                 fail "no program for $target"
+        done
+        # The header of C++, for the library of C++ that zig has for each.
+        for target in x86_64-macos aarch64-macos x86_64-freebsd aarch64-windows-gnu x86_64-linux-musl aarch64-linux-gnu; do
+            "${zig[@]}" c++ -target $target -std=c++17 -O1 -Wall -Wextra -Werror -fno-exceptions -fno-rtti "-I$SOURCE/core/include" \
+                "-I$SOURCE/bindings/cpp/include" -c "$here/../cpp/plain.cpp" -o plain.o || fail "no hakmem.hpp for $target"
         done
         ;;
     wasm2c_other)

@@ -73,7 +73,8 @@ case $case in
         done
         must_exist site/hakmem/{libhakmem_pyhook.so,libhakmem_pymalloc.so,_hakmem.cpython-311-x86_64-linux-musl.so}
         export PYTHONPATH=$PWD/site
-        python_under "$python" -m hakmem run --all --labels site --profile exact --report python.json
+        [[ $("$python" -c 'import hakmem; print(hakmem.status()["obj"])') == default ]] || fail "import hakmem"
+        python_under "$python" -m hakmem run --all --labels site --profile=exact --report python.json
         for file in account domains labels malloc recur sites start text; do
             "$python" -B "$here/../python/test_$file.py" >"$file.log" 2>&1 || { tail -n 60 "$file.log"; fail "test_$file.py"; }
         done
@@ -167,6 +168,7 @@ case $case in
         wamr=$(variable HAKMEM_WAMR_ROOT) wasmtime=$(variable HAKMEM_WASMTIME_LIBRARY)
         [[ -n $wamr ]] || skip "no sources of WAMR"
         host_of wamr "4711 0 -1" "$GUESTS/zero.wasm" "-DROOT=$wamr"
+        WASM2C=${WASM2C:-$(command -v wasm2c || true)}
         if [[ -x $WASM2C && -e /usr/share/wabt/wasm2c/wasm-rt-impl.c ]]; then
             # Debian's library of wasm2c's runtime is of this machine; its source is there.
             "$CC" -O2 -c /usr/share/wabt/wasm2c/wasm-rt-impl.c -o wasm-rt-impl.o -I/usr/share/wabt/wasm2c -idirafter /usr/include
