@@ -122,13 +122,19 @@ function(hakmem_find_pip out)
     set(${out} ${pip} PARENT_SCOPE)
 endfunction()
 
-# A Python wheel of this machine's platform.
+# A Python wheel of this machine's platform, or with a fifth argument for that processor.
 function(hakmem_fetch_wheel name version sha256 out)
+    set(request "${name}==${version}")
+    set(other "")
+    if(ARGC GREATER 4 AND NOT ARGV4 STREQUAL CMAKE_HOST_SYSTEM_PROCESSOR)
+        set(name "${name}-${ARGV4}")
+        set(other --platform manylinux2014_${ARGV4})
+    endif()
     if(NOT EXISTS "${HAKMEM_PACKAGES}/${name}-${version}")
         hakmem_find_pip(pip)
     endif()
-    hakmem_package_archive(HAKMEM_PYTHON python3 ${pip} download --quiet --no-deps --only-binary=:all:
-                           "${name}==${version}" -d .)
+    hakmem_package_archive(HAKMEM_PYTHON python3 ${pip} download --quiet --no-deps --only-binary=:all: ${other}
+                           "${request}" -d .)
 endfunction()
 
 # Sets HAKMEM_NPM to the npm of this machine. Where there is none, takes a wheel that carries Node.js: that is one

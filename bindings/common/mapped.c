@@ -64,7 +64,11 @@ static uint64_t measured_ns;
 atomic_bool hkc_mapped_counts;
 static atomic_flag busy = ATOMIC_FLAG_INIT;
 /* In a signal handler of a thread that is in here, and in what is called from here. */
-static _Thread_local volatile bool inside __attribute__((tls_model("initial-exec")));
+static _Thread_local volatile bool inside
+#ifdef __GLIBC__ /* musl loads no library with such variables while the program runs */
+    __attribute__((tls_model("initial-exec")))
+#endif
+    ;
 
 static void lock(void)
 {

@@ -25,11 +25,13 @@ HKC_MAPPED_CALL void *mmap(void *at, size_t n, int prot, int flags, int fd, off_
     return hkc_mapped_mmap(at, n, prot, flags, fd, offset, HKC_MAPPED_CALLER);
 }
 
+#ifndef mmap64 /* musl has one function for both */
 HKC_MAPPED_CALL void *mmap64(void *at, size_t n, int prot, int flags, int fd, off64_t offset)
 {
     if (!HKC_MAPPED_COUNTS) return (void *)syscall(SYS_mmap, at, n, prot, flags, fd, offset);
     return hkc_mapped_mmap(at, n, prot, flags, fd, offset, HKC_MAPPED_CALLER);
 }
+#endif
 
 /* Allocators take this where mmap is refused. */
 HKC_MAPPED_CALL void *sbrk(intptr_t more)

@@ -1,10 +1,11 @@
 #include "common/process.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/single_threaded.h>
+#include <sys/stat.h>
 #include <time.h>
 
 static hak_ctx *context;
@@ -52,11 +53,36 @@ void hkc_process_thread(void)
 
 /* ---- Fork ---------------------------------------------------------------------------------------- */
 
+#ifdef __GLIBC__
+#include <sys/single_threaded.h>
+
 /* glibc's lock of all its streams, which fork takes after the prepare handlers. A thread that flushes all
  * streams holds it and may allocate: it comes before the locks of the heap. */
 void _IO_list_lock(void);
 void _IO_list_unlock(void);
 void _IO_list_resetlock(void);
+
+static bool is_alone(void)
+{
+    return __libc_single_threaded;
+}
+#else
+/* musl's lock of streams is musl's own. A thread that holds it allocates only to flush a stream of
+ * open_memstream. */
+static void _IO_list_lock(void) {}
+static void _IO_list_unlock(void) {}
+static void _IO_list_resetlock(void) {}
+
+/* The folder has a link for each thread beside its own two. */
+static bool is_alone(void)
+{
+    struct stat threads;
+    const int error = errno;
+    const bool alone = stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 3;
+    errno = error;
+    return alone;
+}
+#endif
 
 static bool fork_locked;
 
@@ -64,7 +90,7 @@ static bool fork_locked;
  * and a lock that it holds itself would never be free. */
 static void fork_prepare(void)
 {
-    fork_locked = !__libc_single_threaded;
+    fork_locked = !is_alone();
     if (!fork_locked) return;
     _IO_list_lock();
     hak_ctx_fork_prepare(context);

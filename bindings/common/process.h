@@ -1,5 +1,5 @@
 /* One shared context that serves all threads of a process, unknown to them: the ends of threads, fork, and
- * the passing of time. For libraries that are loaded into any program; glibc only. Allocates nothing itself;
+ * the passing of time. For libraries that are loaded into any program; Linux only. Allocates nothing itself;
  * what pthread keeps of handlers and keys may come from malloc. */
 #ifndef HKC_PROCESS_H
 #define HKC_PROCESS_H

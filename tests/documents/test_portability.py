@@ -7,8 +7,8 @@ from pathlib import Path
 
 SOURCE = Path(sys.argv[1])
 PAGE = (SOURCE / "docs/internals/portability.md").read_text()
-CASES = (SOURCE / "tests/install/configure.sh").read_text()
-CI, RUNNER, COMPILES, NO = "tests run by CI", "tests run under wine or qemu", "compiles", "no"
+CASES = "".join((SOURCE / f"tests/install/{name}.sh").read_text() for name in ("configure", "systems"))
+CI, LONG, RUNNER, COMPILES, NO = "tests run by CI", "tests run by tier long", "tests run under wine or qemu", "compiles", "no"
 HOME = "Linux x86-64, glibc"
 # What switches a part off.
 OPTIONS = {"Lua": "LUA", "Python": "PYTHON", "WASM hosts": "WASM", "malloc shim": "PRELOAD", "reports": "REPORT"}
@@ -40,9 +40,9 @@ class Portability(unittest.TestCase):
         self.cells = {(row[0], part): cell for row in self.rows for part, cell in zip(self.head[1:], row[1:])}
         self.assertGreater(len(self.rows), 7)
 
-    def test_cells_have_one_of_four_values(self):
+    def test_cells_have_one_of_five_values(self):
         for key, cell in self.cells.items():
-            self.assertIn(cell, (CI, RUNNER, COMPILES, NO), key)
+            self.assertIn(cell, (CI, LONG, RUNNER, COMPILES, NO), key)
 
     def test_each_cell_has_its_test_and_each_test_its_cell(self):
         claimed = {key for key, cell in self.cells.items() if cell != NO and key[0] != HOME}
@@ -60,8 +60,21 @@ class Portability(unittest.TestCase):
                 emulated = bool(re.search(r"qemu|wine", body))
                 self.assertEqual(emulated, cell == RUNNER)
                 left_to_long = re.search(r"hakmem_leave_to_long\(([^)]*)\)", long)[1].split()
-                if cell == CI:
-                    self.assertNotIn(f"install_{name}", left_to_long)
+                if cell in (CI, LONG):
+                    self.assertEqual(f"install_{name}" in left_to_long, cell == LONG)
+
+    def test_tests_of_the_tier_long_are_named_with_it(self):
+        long = (SOURCE / "tests/install/CMakeLists.txt").read_text()
+        left_to_long = set(re.search(r"hakmem_leave_to_long\(([^)]*)\)", long)[1].split())
+        named = re.search(r"^(?:`install_\w+`(?:,| and)?\s)+are in the tier\s+long", PAGE, re.M)
+        self.assertTrue(named)
+        self.assertEqual(set(re.findall(r"`(install_\w+)`", named[0])), left_to_long)
+
+    def test_a_part_that_compiles_is_one_that_a_test_compiles(self):
+        for platform, part, text in self.tests:
+            if self.cells[platform, part] == COMPILES and part == "C++ header":
+                body = case(re.match(r"`install_(\w+)`", text)[1])
+                self.assertIn("c++", body)
 
     def test_compiled_systems_are_those_of_the_test(self):
         targets = re.search(r"for target in (.*?); do", case("other_systems"))[1].split()

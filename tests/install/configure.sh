@@ -100,6 +100,25 @@ lua_launcher() { # what runs the program, then -- and arguments for cmake
     lua_script "${runner[@]}" "$scratch/build/bindings/lua/haklua5.4"
     lua_frames "${runner[@]}" "$scratch/build/bindings/lua/haklua5.4"
 }
+# What walks frames of machine code outside of Lua: labels by call site, a host's profile, the malloc shim. run_by: what runs
+# the programs; with_variable: what it has before a variable for them, if anything.
+hosts() { # arguments for cmake
+    local shim=LD_PRELOAD=$scratch/build/bindings/preload/libhakmem-preload.so before=(${with_variable:+"$with_variable"})
+    local flags=(-O2 -Wall -Wextra -Werror ${LINK:+"$LINK"})
+    configure "$scratch/build" $(parts OFF) -DHAKMEM_BUILD_REPORT=ON -DHAKMEM_BUILD_PRELOAD=ON -DHAKMEM_WERROR=ON "$@"
+    "$CMAKE" --build "$scratch/build" --parallel 2 --target hakmem_report_static hakmem_preload >build.log ||
+        { cat build.log; fail "build"; }
+    "$CC" "${flags[@]}" "-I$SOURCE/core/include" "-I$SOURCE/bindings/host/include" "$here/other_host.c" \
+        "$scratch/build/bindings/host/libhakmem-report.a" "$scratch/build/core/libhakmem.a" -lpthread -o host
+    "${run_by[@]}" ./host >host.json || fail "host: $?"
+    python3 "$here/other_stacks.py" host.json helper_take page_make main || fail "frames of a host"
+    "$CC" "${flags[@]}" "$here/other_malloc.c" -o malloc
+    "${run_by[@]}" "${before[@]}" "$shim" "${before[@]}" "HAKMEM=profile=$PWD/malloc.json" ./malloc || fail "shim: $?"
+    python3 "$here/other_stacks.py" malloc.json take_much keep_much main || fail "frames of the shim"
+    "$CC" "${flags[@]}" "$here/other_threads.c" -lpthread -o threads
+    "${run_by[@]}" "${before[@]}" "$shim" "${before[@]}" "HAKMEM=limit=256M,check=report,report=$PWD/threads.txt" ./threads ||
+        { cat threads.txt; fail "threads: $?"; }
+}
 lua_frames() { # the same: what takes a walk over frames of machine code
     cat >frames.lua <<'LUA'
 local keep = {}
@@ -307,6 +326,16 @@ assert(hakmem.trim() > 0)
 LUA
         LUA_CPATH=$scratch/build/bindings/lua/modules/5.4/?.so ./lua5.4 module.lua || fail "the module: $?"
         ;;
+    musl_hosts)
+        needs_program musl-gcc "musl-tools"
+        CC=musl-gcc
+        run_by=(env)
+        LINK=-Wl,--eh-frame-hdr
+        hosts -DCMAKE_C_FLAGS=-Werror "-DCMAKE_SHARED_LINKER_FLAGS=$LINK"
+        # No name that glibc alone has.
+        needed=$(readelf --dynamic "$scratch/build/bindings/preload/libhakmem-preload.so" | grep NEEDED)
+        [[ $needed == *'[libc.so]'* && $(wc -l <<<"$needed") -eq 1 ]] || fail "the shim needs $needed"
+        ;;
     vcpkg)
         grep -q "\"version\": \"$VERSION\"" "$SOURCE/cmake/vcpkg/vcpkg.json" || fail "the port's version is not $VERSION"
         "$CMAKE" "-DPORT_FOLDER=$SOURCE/cmake/vcpkg" "-DFOLDER=$scratch/port" "-DCC=$CC" -P "$here/vcpkg.cmake" ||
@@ -340,21 +369,10 @@ LUA
         must_exist "$scratch/build/bindings/python/hakmem/libhakmem_pyhook.so"
         ;;
     aarch64_hosts)
-        # What walks frames of machine code outside of Lua: labels by call site, a host's profile, the malloc shim.
         cross_aarch64
-        run=(qemu-aarch64-static -L /usr/aarch64-linux-gnu)
-        configure "$scratch/build" $(parts OFF) -DHAKMEM_BUILD_REPORT=ON -DHAKMEM_BUILD_PRELOAD=ON -DHAKMEM_WERROR=ON \
-            "-DCMAKE_TOOLCHAIN_FILE=$PWD/toolchain.cmake"
-        "$CMAKE" --build "$scratch/build" --parallel 2 --target hakmem_report_static hakmem_preload >build.log ||
-            { cat build.log; fail "build"; }
-        "$CC" -O2 -Wall -Wextra -Werror "-I$SOURCE/core/include" "-I$SOURCE/bindings/host/include" "$here/other_host.c" \
-            "$scratch/build/bindings/host/libhakmem-report.a" "$scratch/build/core/libhakmem.a" -lpthread -o host
-        "${run[@]}" ./host >host.json || fail "host: $?"
-        python3 "$here/other_stacks.py" host.json helper_take page_make main || fail "frames of a host"
-        "$CC" -O2 -Wall -Wextra -Werror "$here/other_malloc.c" -o malloc
-        "${run[@]}" -E "LD_PRELOAD=$scratch/build/bindings/preload/libhakmem-preload.so" \
-            -E "HAKMEM=profile=$PWD/malloc.json" ./malloc || fail "shim: $?"
-        python3 "$here/other_stacks.py" malloc.json take_much keep_much main || fail "frames of the shim"
+        run_by=(qemu-aarch64-static -L /usr/aarch64-linux-gnu)
+        with_variable=-E
+        hosts "-DCMAKE_TOOLCHAIN_FILE=$PWD/toolchain.cmake"
         ;;
     aarch64_without)
         # pkg-config is that of this machine, and its libraries are not those of the target.
@@ -419,12 +437,12 @@ LUA
             fail "the portfile fails"
         must_exist "$scratch"/port/packages/{lib/libhakmem.a,bin/hakmem.dll,share/hakmem/copyright}
         "$CMAKE" -S "$here/find_package" -B port "-DCMAKE_TOOLCHAIN_FILE=$toolchain" -DCMAKE_BUILD_TYPE=Release -DPARTS= \
-            -DWANTED_VERSION="$VERSION" -DEXAMPLES="$EXAMPLES" "-Dhakmem_DIR=$scratch/port/packages/share/hakmem" >port.log ||
+            -DWANTED_VERSION="$VERSION" -DEXAMPLES="$EXAMPLES" "-DCMAKE_FIND_ROOT_PATH=$scratch/port/packages" >port.log ||
             { cat port.log; fail "find_package"; }
         "$CMAKE" --build port >port.log || { cat port.log; fail "a project with the port"; }
         "$wine" port/embed.exe >/dev/null || fail "embed.exe: $?"
         # It leaves some seconds after its last program, and writes to the folder until then.
-        timeout 120 wineserver -w || fail "wine's server does not end"
+        timeout 240 wineserver -w || fail "wine's server does not end"
         ;;
     other_systems)
         zig=(python3 -m ziglang)
@@ -442,6 +460,11 @@ LUA
             "${cc[@]}" -shared $target.o -o $target.library || fail "no library for $target"
             "${cc[@]}" "-I$SOURCE/core/include" "$here/../core/smoke.c" $target.o -o $target.program ||
                 fail "no program for $target"
+        done
+        # The header of C++, for the library of C++ that zig has for each.
+        for target in x86_64-macos aarch64-macos x86_64-freebsd aarch64-windows-gnu x86_64-linux-musl aarch64-linux-gnu; do
+            "${zig[@]}" c++ -target $target -std=c++17 -O1 -Wall -Wextra -Werror -fno-exceptions -fno-rtti "-I$SOURCE/core/include" \
+                "-I$SOURCE/bindings/cpp/include" -c "$here/../cpp/plain.cpp" -o plain.o || fail "no hakmem.hpp for $target"
         done
         ;;
     wasm2c_other)
@@ -470,6 +493,6 @@ CMAKE
         grep -q 'rt/wasm-rt.h is not that of wabt 1.0.32' log || { cat log; fail "no reason"; }
         ;;
     *)
-        fail "no such case"
+        . "$here/systems.sh"
         ;;
 esac

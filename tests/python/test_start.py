@@ -133,6 +133,8 @@ class Showing(ProgramCase):
         self.assertEqual((self.folder / "own").read_bytes(), b"")
 
     def test_stderr_that_is_closed_from_the_start(self):
+        if subprocess.run(["sh", "-c", ":"], env=preloaded(), capture_output=True).returncode != 0:
+            self.skipTest("the shell has another C library than the interpreter")
         text = "import os; fd = os.open('own', os.O_RDWR | os.O_CREAT | os.O_TRUNC); os.write(fd, b'%d' % fd); END"
         for report in ("-", "/nowhere/r.json"):
             for end in ("pass", "os._exit(0)", "os.kill(os.getpid(), 15)"):

@@ -126,6 +126,17 @@ class Diff(Case):
         self.assertIn("live: 4.10 MiB -> 4.60 MiB (+512.00 KiB)", text)
         self.assertEqual(text.count("parse"), 1)
 
+    def test_rows_that_changed_alike_keep_the_order_of_the_report(self):
+        names = [f"site{i}" for i in random.Random(8).sample(range(1000), 700)]
+        before, after = grown(**dict.fromkeys(names, 1 << 20))
+        text = self.text("diff", "-n", 1000, self.write("b.json", before), self.write("c.json", after))
+        self.assertEqual(re.findall(r"site\d+$", text, re.M), names)
+        text = self.text("report", "-n", 1000, self.file_of(after))
+        self.assertEqual(re.findall(r"site\d+$", text, re.M), names)
+
+    def file_of(self, report):
+        return self.write("d.json", report)
+
     def test_nothing_changed(self):
         text = self.text("diff", self.file, self.file)
         self.assertIn("no stack changed", text)

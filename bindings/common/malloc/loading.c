@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifndef RTLD_DEEPBIND
+#define RTLD_DEEPBIND 0 /* musl knows no such thing */
+#endif
+
 typedef void *open_function(const char *file, int mode);
 
 /* The call comes last and is a jump where the compiler optimises: libc looks at the return address to know

@@ -24,6 +24,13 @@
 /* For variables that the allocation path reads: known to be the hook's own where they are not optimized with
  * it. */
 #define HKP_HIDDEN __attribute__((visibility("hidden")))
+/* On variables of threads that each block needs: reached without a call. musl has no room for such variables of a
+ * library that comes when the program runs, and would not load the hook for `import hakmem`. */
+#ifdef __GLIBC__
+#define HKP_NEAR __attribute__((tls_model("initial-exec")))
+#else
+#define HKP_NEAR
+#endif
 /* What the extension module takes from the hook. */
 #define HKP_API __attribute__((visibility("default")))
 

@@ -22,7 +22,7 @@ typedef struct hkp_counts {
 } hkp_counts;
 
 /* Those of this thread, once it has a heap. */
-extern _Thread_local hkp_counts *hkp_counted __attribute__((tls_model("initial-exec")));
+extern _Thread_local hkp_counts *hkp_counted HKP_NEAR;
 
 /* What a thread has of what is set aside, see hkp_allocate_aside. */
 enum { HKP_ASIDE = 32 };

@@ -41,11 +41,11 @@ extern bool (*hkp_limit_settles)(void) HKP_HIDDEN;
 
 /* The calling thread's heap; hkp_none = none yet, with nothing at hand and no room. Initial-exec: two words
  * at most, which the loader can place also when the module loads this library late. */
-extern _Thread_local hak_ctx *hkp_mine __attribute__((tls_model("initial-exec")));
+extern _Thread_local hak_ctx *hkp_mine HKP_NEAR;
 #define hkp_none ((hak_ctx *)(void *)&hkp_no_heap)
 extern hak_inline_ctx hkp_no_heap HKP_HIDDEN;
 /* What the last free of this thread could not free, since it is not ours; NULL = all was. */
-extern _Thread_local void *hkp_foreign __attribute__((tls_model("initial-exec")));
+extern _Thread_local void *hkp_foreign HKP_NEAR;
 
 /* Bytes from start to end that are ours, blocks and what describes them: mappings of others may have become
  * one with ours. */

@@ -15,14 +15,43 @@ hkp_interpreters hkp_interpreters_known = {&no_interpreter, NULL, NULL};
 static void *(*thread_state)(void);
 static int64_t (*id_of)(const void *interpreter);
 
-/* The list in the runtime: the newest, the main one, and the number of the next. */
-static const void *const *find_list(const void *runtime, const void *newest, const void *main)
+#ifdef __GLIBC__
+/* Returns how many bytes the symbol of an object says it has; 0 = no symbol is known. */
+static size_t size_of(const void *object)
 {
     Dl_info info;
     const ElfW(Sym) *symbol = NULL;
-    if (dladdr1(runtime, &info, (void **)&symbol, RTLD_DL_SYMENT) == 0 || !symbol) return NULL;
+    return dladdr1(object, &info, (void **)&symbol, RTLD_DL_SYMENT) != 0 && symbol ? symbol->st_size : 0;
+}
+#else
+static int match_segment(struct dl_phdr_info *info, size_t size, void *user)
+{
+    uintptr_t *object = user;
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+        const uintptr_t within = *object - (info->dlpi_addr + ph->p_vaddr);
+        if (ph->p_type != PT_LOAD || within >= ph->p_memsz) continue;
+        *object = ph->p_memsz - within;
+        return 1;
+    }
+    return 0;
+}
+
+/* Returns how many bytes the object may have: musl tells no sizes of symbols, but what is behind the object in
+ * its segment may be read, too. */
+static size_t size_of(const void *object)
+{
+    uintptr_t at = (uintptr_t)object;
+    return dl_iterate_phdr(match_segment, &at) != 0 ? at : 0;
+}
+#endif
+
+/* The list in the runtime: the newest, the main one, and the number of the next. */
+static const void *const *find_list(const void *runtime, const void *newest, const void *main)
+{
     const void *const *words = runtime;
-    size_t count = symbol->st_size / sizeof *words;
+    size_t count = size_of(runtime) / sizeof *words;
     if (count > RUNTIME_WORDS_MAX) count = RUNTIME_WORDS_MAX;
     for (size_t i = 0; i + 2 < count; i++) {
         int64_t next;

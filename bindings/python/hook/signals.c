@@ -27,7 +27,7 @@ enum { ENDINGS = sizeof endings / sizeof *endings };
 #define REQUEST (SIGRTMIN + 8)
 
 static int (*next_sigaction)(int number, const struct sigaction *new, struct sigaction *old);
-static __sighandler_t (*next_signal)(int number, __sighandler_t fn);
+static sighandler_t (*next_signal)(int number, sighandler_t fn);
 static pid_t owner;
 static bool begun;
 static bool hidden[NSIG];            /* our handler is in place */
@@ -50,7 +50,7 @@ static int real_sigaction(int number, const struct sigaction *new, struct sigact
     return next_sigaction(number, new, old);
 }
 
-static __sighandler_t real_signal(int number, __sighandler_t fn)
+static sighandler_t real_signal(int number, sighandler_t fn)
 {
     if (!next_signal) find_next("signal", &next_signal);
     return next_signal(number, fn);
@@ -242,7 +242,7 @@ HKP_API int sigaction(int number, const struct sigaction *restrict new, struct s
 }
 
 /* Whether calls are restarted after a handler depends on siginterrupt, of which only libc's signal knows. */
-HKP_API __sighandler_t signal(int number, __sighandler_t fn)
+HKP_API sighandler_t signal(int number, sighandler_t fn)
 {
     hkp_start_look();
     if (!is_watched(number) || fn == SIG_ERR) return real_signal(number, fn);
@@ -251,8 +251,8 @@ HKP_API __sighandler_t signal(int number, __sighandler_t fn)
         return sigaction(number, &new, &old) == 0 ? old.sa_handler : SIG_ERR;
     }
     const bool ours = hidden[number];
-    const __sighandler_t seen = shown[number].sa_handler;
+    const sighandler_t seen = shown[number].sa_handler;
     let_go(number);
-    const __sighandler_t before = real_signal(number, fn);
+    const sighandler_t before = real_signal(number, fn);
     return ours && before != SIG_ERR ? seen : before;
 }

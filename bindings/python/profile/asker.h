@@ -6,7 +6,7 @@
 #include "lines/stack.h"
 
 /* The domain of the call of the allocator that goes on in this thread; HKP_DOMAINS = not known. */
-extern _Thread_local uint8_t hkp_asking __attribute__((tls_model("initial-exec")));
+extern _Thread_local uint8_t hkp_asking HKP_NEAR;
 
 /* Names of Python's threads can be read from now on. With the GIL held, and not inside of an allocation. */
 HKP_API void hkp_asker_prepare(void);

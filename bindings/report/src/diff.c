@@ -191,7 +191,7 @@ static size_t keep_changed(changes *all, const hkr_options *o, size_t *noise)
         *noise += c->noise;
         shrunk += !c->noise && grown(c) < 0;
     }
-    if (kept > 0) qsort(all->rows, kept, sizeof *all->rows, most_grown_first);
+    if (kept > 0) hkr_sort(all->rows, kept, sizeof *all->rows, most_grown_first);
     return shrunk;
 }
 

@@ -143,7 +143,7 @@ static bool write_pins(FILE *out, const hkr_context *c)
     pin *pins = calloc(c->stack_count + 1, sizeof *pins);
     if (!pins) return false;
     const size_t count = sum_sites(c, pins);
-    qsort(pins, count, sizeof *pins, more_first);
+    hkr_sort(pins, count, sizeof *pins, more_first);
     for (size_t i = 0; i < count; i++) {
         if (i < SITES_SHOWN)
             fprintf(out, "  %12s  pinned by %.0f blocks of %s\n", hkr_bytes(bytes, pins[i].bytes, false),
@@ -168,7 +168,7 @@ bool hkr_write_holes(FILE *out, const hkr_context *c)
     if (!all) return false;
     for (size_t i = 0; i < n; i++)
         all[i] = json_array_get(c->holes, i);
-    qsort(all, n, sizeof(json_t *), wider_first);
+    hkr_sort(all, n, sizeof(json_t *), wider_first);
     fprintf(out, "\n  %s are free in slabs that have live blocks; of these trim cannot give back %s:\n",
             hkr_bytes(a, unused, false), hkr_bytes(b, pinned, false));
     for (size_t i = 0; i < n && i < CLASSES_SHOWN && hkr_number(all[i], "pinned_bytes") > 0; i++)

@@ -98,7 +98,7 @@ static bool verdicts(FILE *out, const hkr_context *c)
     if (!all) return false;
     for (size_t i = 0; i < n; i++)
         all[i] = json_array_get(c->verdicts, i);
-    qsort(all, n, sizeof(json_t *), leaks_first);
+    hkr_sort(all, n, sizeof(json_t *), leaks_first);
     for (size_t i = 0; i < n; i++)
         verdict(out, c, all[i]);
     free(all);
@@ -146,7 +146,7 @@ static bool stacks(FILE *out, const hkr_context *c, const hkr_options *o)
     if (!rows) return false;
     for (size_t i = 0; i < c->stack_count; i++)
         rows[i] = (row){c->stacks[i].value[o->by], &c->stacks[i]};
-    qsort(rows, c->stack_count, sizeof *rows, larger_first);
+    hkr_sort(rows, c->stack_count, sizeof *rows, larger_first);
     const bool sampled = strcmp(hkr_text(c->profile, "mode"), "sampled") == 0;
     char mean[32];
     fprintf(out, "\n  %zu stacks%s%s; the largest %s:\n", c->stack_count,

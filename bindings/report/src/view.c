@@ -219,7 +219,7 @@ bool hkr_write_view(FILE *out, const hkr_report *first, const hkr_report *before
     const bool ok = all.table && collect(&all, first, o, FIRST) && collect(&all, before, o, BEFORE) &&
                     collect(&all, now, o, NOW);
     if (ok) {
-        if (all.count > 0) qsort(all.rows, all.count, sizeof *all.rows, orders[o->order]);
+        if (all.count > 0) hkr_sort(all.rows, all.count, sizeof *all.rows, orders[o->order]);
         head(&s, first, before, now);
         if (o->parts) part_table(&s, now);
         else table(&s, &all, seconds_between(before, now));

@@ -1,0 +1,253 @@
+# Further cases of configure.sh, which includes this file: what is made for systems that this machine is not.
+
+# What scripts/release-other makes is in out/; HAKMEM_OTHER has what a run after this one need not fetch and build again.
+release_other() { # parts
+    "$SOURCE/scripts/release-other" out "$@" >release.log 2>&1 && return 0
+    cat release.log
+    ! grep -q 'is not to be had\|Could not resolve\|Failed to fetch\|Unable to fetch' release.log || skip "no packages to be had"
+    fail "scripts/release-other"
+}
+# Unpacks the one wheel, which is to be for this platform, into site/.
+unpack_wheel() { # pattern of its platform
+    local wheels=(out/*.whl)
+    [[ ${#wheels[@]} -eq 1 && ${wheels[0]} == out/hakmem-"$VERSION"-cp*-$1.whl ]] || fail "the wheel is $(ls out)"
+    python3 -m zipfile -e "${wheels[0]}" site
+    grep -q "^Tag: cp.*-${1//\*/.*}$" site/hakmem-*.dist-info/WHEEL || fail "the tags are $(grep ^Tag site/hakmem-*.dist-info/WHEEL)"
+}
+all_are() { # processor, as readelf says it; files
+    local file
+    for file in "${@:2}"; do
+        readelf -h "$file" | grep -q "Machine: *$1" || fail "$file is for $(readelf -h "$file" | grep Machine)"
+    done
+}
+# What a Python with hakmem is to do, wherever it runs.
+python_under() { # command that runs an interpreter with the hook and a profile by line in python.json
+    cat >python.py <<'PYTHON'
+import hakmem, os
+state = hakmem.status()
+assert state["obj"] == state["raw"] == "replaced", state
+keep = [str(i) * 9 for i in range(20000)]
+parts = hakmem.take_snapshot().parts
+assert sum(l["live_bytes"] for l in parts["labels"].values()) == parts["stats"]["live_bytes"], "labels are the whole"
+child = os.fork()
+if child == 0:
+    more = [bytes(100) for i in range(1000)]
+    os._exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+hakmem.limit(hakmem.take_snapshot().parts["stats"]["committed_bytes"] + (1 << 20))
+try:
+    keep.append(bytearray(1 << 24))
+except MemoryError:
+    print("limited", len(keep))
+PYTHON
+    [[ $("$@" python.py) == "limited 20000" ]] || fail "a program under hakmem"
+    python3 - python.json <<'PYTHON' || fail "lines in the profile"
+import json, os, sys
+context = json.load(open(sys.argv[1]))["contexts"][0]
+lines = {}
+for stack in context["stacks"]:
+    frame = context["frames"][stack["frames"][0]]
+    at = os.path.basename(frame.get("file", "")), frame.get("line")
+    lines[at] = lines.get(at, 0) + stack["live_bytes"]
+if lines.get(("python.py", 4), 0) < 20000 * 60:
+    sys.exit(f"line 4 has {lines.get(('python.py', 4))} bytes; there are {sorted(lines.items(), key=lambda x: -x[1])[:5]}")
+PYTHON
+}
+
+case $case in
+    musl_python)
+        needs_program musl-gcc musl-tools
+        [[ -x /usr/bin/python3.11 && /usr/bin/python3 -ef /usr/bin/python3.11 ]] ||
+            skip "the sources of CPython are those of Debian 12, and this machine's interpreter is another"
+        export HAKMEM_OTHER=${HAKMEM_OTHER:-$scratch/other} HAKMEM_PACKAGES=$PACKAGES
+        release_other wheel-musl
+        unpack_wheel "musllinux_1_*_x86_64"
+        python=$HAKMEM_OTHER/cpython-musl/build/python
+        # pip of a system with musl would take the wheel.
+        tag=$(sed -n 's/^Tag: //p' site/hakmem-*.dist-info/WHEEL)
+        python3 -m zipfile -e /usr/share/python-wheels/pip-*.whl pip
+        PYTHONPATH=$PWD/pip/pip/_vendor "$python" -c "from packaging.tags import sys_tags; import sys; sys.exit('$tag' not in map(str, sys_tags()))" ||
+            fail "the interpreter takes no $tag"
+        for file in site/hakmem/*.so; do
+            ! readelf --dynamic "$file" | grep NEEDED | grep -v '\[libc\.so\]\|\[libhakmem_' || fail "$file needs a library"
+        done
+        must_exist site/hakmem/{libhakmem_pyhook.so,libhakmem_pymalloc.so,_hakmem.cpython-311-x86_64-linux-musl.so}
+        export PYTHONPATH=$PWD/site
+        [[ $("$python" -c 'import hakmem; print(hakmem.status()["obj"])') == default ]] || fail "import hakmem"
+        python_under "$python" -m hakmem run --all --labels site --profile=exact --report python.json
+        cat >threads.py <<'PYTHON'
+import hakmem, os, threading
+def work():
+    for i in range(2000): bytearray(i * 7 % 4000)
+threads = [threading.Thread(target=work) for i in range(4)]
+for t in threads: t.start()
+for i in range(5):
+    child = os.fork()
+    if child == 0:
+        os._exit(5)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+for t in threads: t.join()
+print(hakmem.status()["malloc"])
+PYTHON
+        [[ $("$python" -m hakmem run --malloc --all threads.py 2>/dev/null) == replaced ]] || fail "--malloc"
+        # The hook's own tests, but for those that need ctypes, zlib or sqlite3, which want libraries for musl.
+        for words in account recur start text "labels Scopes Kinds Interpreters Table Exact.test_raw_and_arenas_only"; do
+            # shellcheck disable=SC2086
+            "$python" -B "$here/../python/test_${words%% *}.py" ${words#"${words%% *}"} >test.log 2>&1 ||
+                { tail -n 60 test.log; fail "test_${words%% *}.py"; }
+        done
+        ;;
+    aarch64_wheel)
+        needs_program aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+        needs_program qemu-aarch64-static qemu-user-static
+        export HAKMEM_OTHER=${HAKMEM_OTHER:-$scratch/other} HAKMEM_PACKAGES=$PACKAGES
+        release_other wheel-aarch64
+        unpack_wheel "manylinux_2_*_aarch64"
+        root=$HAKMEM_OTHER/root-arm64
+        python=$(ls "$root"/usr/bin/python3.*)
+        version=${python##*/python}
+        must_exist site/hakmem/{libhakmem_pyhook.so,libhakmem_pymalloc.so,_hakmem.cpython-"${version/./}"-aarch64-linux-gnu.so}
+        all_are AArch64 site/hakmem/*.so
+        hook=$PWD/site/hakmem/libhakmem_pyhook.so
+        # qemu-user starts no other program for it: the settings are those that `python -m hakmem run` makes.
+        run=(qemu-aarch64-static -L "$root" -E "LD_PRELOAD=$hook" -E HAKMEM_DOMAINS=all -E "PYTHONPATH=$PWD/site")
+        python_under "${run[@]}" -E HAKMEM_PROFILE=16K -E "HAKMEM_REPORT=$PWD/python.json" "$python"
+        # What there is not on this processor is said in one line, and a program with a limit does not start without it.
+        status=0
+        "${run[@]}" -E HAKMEM_LABELS=site "$python" -c 'print("runs")' >out.txt 2>said || status=$?
+        [[ $status -eq 0 && $(<out.txt) == runs && $(wc -l <said) -eq 1 && $(<said) == *"x86-64 Linux; hakmem stays out" ]] ||
+            fail "labels by call site: $status, $(<said)"
+        "${run[@]}" -E HAKMEM_LABELS=site -E HAKMEM_LIMIT=1G "$python" -c 'print("runs")' >out.txt 2>said || status=$?
+        [[ $status -eq 2 && ! -s out.txt && $(wc -l <said) -eq 1 && $(<said) == *"Python is not started" ]] ||
+            fail "labels by call site and a limit: $status, $(<said)"
+        ;;
+    aarch64_debian)
+        needs_program aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+        needs_program qemu-aarch64-static qemu-user-static
+        needs_program dpkg-shlibdeps dpkg-dev
+        export HAKMEM_OTHER=${HAKMEM_OTHER:-$scratch/other} HAKMEM_PACKAGES=$PACKAGES
+        release_other debian-arm64
+        found=$(cd out && ls ./*.deb | sed "s,^\./,,; s/_${VERSION}_/ /; s/\.deb$//")
+        wanted="hakmem-doc all"$'\n'$(printf '%s arm64\n' hakmem-lua hakmem-preload hakmem-python hakmem-report libhakmem-dev libhakmem0.1)
+        diff <(echo "$wanted") <(sort <<<"$found") || fail "other packages than expected"
+        field() { dpkg-deb --field out/"$1"_*.deb "$2"; }
+        for package in hakmem-lua hakmem-preload hakmem-python hakmem-report libhakmem0.1; do
+            [[ $(field $package Architecture) == arm64 ]] || fail "$package is for $(field $package Architecture)"
+            [[ $(field $package Depends) == *libc6\ \(\>=\ 2.* ]] || fail "$package needs $(field $package Depends)"
+        done
+        [[ $(field hakmem-report Depends) == *libjansson4* ]] || fail "hakmem-report needs $(field hakmem-report Depends)"
+        for deb in out/*.deb; do dpkg-deb -x "$deb" root; done
+        all_are AArch64 root/usr/bin/hakmem root/usr/bin/haklua5.4 $(find root/usr/lib -name '*.so*' -type f)
+        # They run on a system of these packages.
+        debian=$HAKMEM_OTHER/root-arm64
+        run=(qemu-aarch64-static -L "$debian" -E "LD_LIBRARY_PATH=$PWD/root/usr/lib")
+        [[ $("${run[@]}" root/usr/bin/hakmem --version) == *"$VERSION"* ]] || fail "the command hakmem"
+        lua_script "${run[@]}" root/usr/bin/haklua5.4
+        aarch64-linux-gnu-gcc -Iroot/usr/include "$EXAMPLES/embed.c" -Lroot/usr/lib -lhakmem -o embed
+        "${run[@]}" ./embed >/dev/null || fail "embed"
+        ;;
+    without_parts)
+        # Bindings that a system does not have are named when the tree is configured, each in one line, and the core is built.
+        # The compiler of this machine serves: the files of another system are not what is looked at.
+        system=(-DCMAKE_SYSTEM_NAME=FreeBSD -DCMAKE_SYSTEM_VERSION=14)
+        configure "$scratch/build" $(parts ON) -DHAKMEM_BUILD_TESTS=OFF "${system[@]}"
+        for part in LUA PYTHON WASM PRELOAD REPORT BENCH; do
+            [[ $(grep -c "hakmem: HAKMEM_BUILD_$part is off: on FreeBSD there is no such part" "$scratch/build.log") -eq 1 ]] ||
+                { cat "$scratch/build.log"; fail "$part is not said to be left out"; }
+        done
+        [[ $(grep -c 'is off: on FreeBSD' "$scratch/build.log") -eq 6 ]] || fail "more is left out"
+        "$CMAKE" --build "$scratch/build" --target help >targets
+        ! grep -E 'hakmem_(lua|py|wasm|preload|report|command)' targets || fail "these are of Linux"
+        # pip would go on to a target that is not there.
+        ! "$CMAKE" -S "$SOURCE" -B pip -DCMAKE_C_COMPILER="$CC" $(parts OFF) -DHAKMEM_BUILD_PYTHON=ON -DSKBUILD=2 "${system[@]}" \
+            >pip.log 2>&1 || fail "pip's build goes on"
+        grep -q 'hakmem: the Python package is for Linux, this is FreeBSD' pip.log || { cat pip.log; fail "pip's user is not told"; }
+        # luarocks refuses by itself.
+        grep -qx 'supported_platforms = { "linux" }' "$SOURCE/bindings/lua/hakmem-$VERSION-1.rockspec" || fail "the rock is for all systems"
+        ;;
+    aarch64_wasm)
+        # A guest in each runtime, and its reset, as tests of what is installed have them.
+        cross_aarch64
+        export HAKMEM_PACKAGES=$PACKAGES
+        toolchain=(-DCMAKE_TOOLCHAIN_FILE="$SOURCE/cmake/toolchains/linux.cmake")
+        configure "$scratch/build" $(parts OFF) -DHAKMEM_BUILD_WASM=ON -DHAKMEM_WERROR=ON "${toolchain[@]}" \
+            "-DHAKMEM_PACKAGES=$PACKAGES" -DHAKMEM_WASM2C=
+        "$CMAKE" --build "$scratch/build" --parallel 2 >build.log || { cat build.log; fail "build"; }
+        "$CMAKE" --install "$scratch/build" --prefix "$scratch/prefix" >/dev/null
+        variable() { sed -n "s/^$1:INTERNAL=//p" "$scratch/build/CMakeCache.txt"; }
+        host_of() { # runtime, what it prints, the program's argument, arguments for cmake
+            "$CMAKE" -S "$here/wasm_host" -B "$1" "${toolchain[@]}" "-DCMAKE_FIND_ROOT_PATH=$scratch/prefix" \
+                "-Dhakmem_DIR=$scratch/prefix/lib/cmake/hakmem" "-DWANTED_VERSION=$VERSION" "-DRUNTIME=$1" "${@:4}" >"$1.log" 2>&1 &&
+                "$CMAKE" --build "$1" --parallel 2 >>"$1.log" 2>&1 || { cat "$1.log"; fail "a host with $1"; }
+            # shellcheck disable=SC2086
+            [[ $(qemu-aarch64-static -L /usr/aarch64-linux-gnu "$1/host" $3) == "$2" ]] ||
+                fail "$1 prints $(qemu-aarch64-static -L /usr/aarch64-linux-gnu "$1/host" $3)"
+        }
+        wamr=$(variable HAKMEM_WAMR_ROOT) wasmtime=$(variable HAKMEM_WASMTIME_LIBRARY)
+        [[ -n $wamr ]] || skip "no sources of WAMR"
+        host_of wamr "4711 0 -1" "$GUESTS/zero.wasm" "-DROOT=$wamr"
+        WASM2C=${WASM2C:-$(command -v wasm2c || true)}
+        if [[ -x $WASM2C && -e /usr/share/wabt/wasm2c/wasm-rt-impl.c ]]; then
+            # Debian's library of wasm2c's runtime is of this machine; its source is there.
+            "$CC" -O2 -c /usr/share/wabt/wasm2c/wasm-rt-impl.c -o wasm-rt-impl.o -I/usr/share/wabt/wasm2c -idirafter /usr/include
+            "${CC%gcc}ar" rcs libwasm-rt-impl.a wasm-rt-impl.o
+            mkdir rt
+            cp /usr/include/wasm-rt.h rt
+            "$WASM2C" "$GUESTS/zero.wasm" -o zero.c
+            host_of wasm2c "4711 0 -1" "" "-DGUEST=$PWD/zero" "-DHAKMEM_WASM_RT=$PWD/libwasm-rt-impl.a" "-DHAKMEM_WASM_RT_INCLUDE=$PWD/rt" \
+                -DHAKMEM_WASM_RT_IMPL_INCLUDE=/usr/share/wabt/wasm2c
+        fi
+        [[ -n $wasmtime ]] || skip "no wheel of wasmtime for aarch64; the other runtimes are right"
+        includes=$(variable HAKMEM_WASMTIME_INCLUDES)
+        host_of wasmtime "4711 0 4711" "$GUESTS/zero.wasm" "-DINCLUDES=${includes//:/;}" "-DLIBRARY=$wasmtime"
+        ;;
+    windows_command)
+        # jansson from its sources, for Debian has none for MinGW; what the command prints is what it prints here.
+        needs_program x86_64-w64-mingw32-gcc-posix g++-mingw-w64-x86-64-posix
+        wine=$(command -v wine64 || command -v wine) || skip "no wine (Debian package: wine64)"
+        native=$TREE/bindings/report/hakmem
+        [[ -x $native ]] || skip "the command hakmem was not built"
+        CC=x86_64-w64-mingw32-gcc-posix
+        toolchain=$SOURCE/cmake/toolchains/mingw-w64.cmake
+        "$CMAKE" "-DHAKMEM_PACKAGES=$PACKAGES" "-DOUT=$PWD/place" -P "$SOURCE/cmake/fetch.cmake" jansson >fetch.log 2>&1 ||
+            skip "no sources of jansson"
+        "$CMAKE" -S "$(<place)" -B jansson "-DCMAKE_TOOLCHAIN_FILE=$toolchain" "-DCMAKE_INSTALL_PREFIX=$PWD/prefix" \
+            -DCMAKE_BUILD_TYPE=Release -DJANSSON_BUILD_DOCS=OFF -DJANSSON_EXAMPLES=OFF -DJANSSON_WITHOUT_TESTS=ON >jansson.log 2>&1 &&
+            "$CMAKE" --build jansson --parallel 2 --target install >>jansson.log 2>&1 || { tail jansson.log; fail "jansson"; }
+        export PKG_CONFIG_LIBDIR=$PWD/prefix/lib/pkgconfig
+        configure "$scratch/build" $(parts OFF) -DHAKMEM_BUILD_REPORT=ON -DHAKMEM_WERROR=ON "-DCMAKE_TOOLCHAIN_FILE=$toolchain" \
+            "-DCMAKE_FIND_ROOT_PATH=$PWD/prefix" "-DHAKMEM_PACKAGES=$PACKAGES"
+        grep -q "on Windows the command hakmem has no 'attach'" "$scratch/build.log" || fail "it is not said what the command lacks"
+        "$CMAKE" --build "$scratch/build" --parallel 2 --target hakmem_command >build.log || { cat build.log; fail "build"; }
+        export WINEPREFIX=$scratch/wine WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml=" DISPLAY=
+        "$wine" wineboot --init >wineboot.log 2>&1 || { cat wineboot.log; fail "wine makes no folder for itself"; }
+        printf '#!/bin/sh\nexec %q %q "$@"\n' "$wine" "$scratch/build/bindings/report/hakmem.exe" >hakmem
+        chmod +x hakmem
+        PYTHONPATH=$here/../report python3 -c 'import copy, example, json
+before = example.report()
+after = copy.deepcopy(before)
+for context in after["contexts"]:
+    for stack in context.get("stacks", []):
+        stack["live_bytes"] += 1234567
+json.dump(before, open("before.json", "w"))
+json.dump(after, open("after.json", "w"))'
+        for words in "report before.json" "diff before.json after.json" "diff -b alloc before.json after.json" "folded after.json" \
+            "speedscope after.json" "prometheus after.json" "html after.json" "html after.json before.json" "--version"; do
+            # shellcheck disable=SC2086
+            "$native" $words >wanted || fail "hakmem $words"
+            # shellcheck disable=SC2086
+            ./hakmem $words >found || fail "hakmem.exe $words: $?"
+            cmp wanted found || fail "hakmem.exe $words prints something else"
+        done
+        ./hakmem html -o page.html after.json || fail "hakmem.exe html -o"
+        cmp page.html <("$native" html after.json) || fail "the page in a file is another"
+        HAKMEM_COMMAND=$PWD/hakmem python3 -B "$here/../report/test_diff.py" >diff.log 2>&1 || { tail -n 40 diff.log; fail "test_diff.py"; }
+        status=0
+        ./hakmem attach 1 2>said || status=$?
+        [[ $status -eq 2 && $(wc -l <said) -eq 1 && $(<said) == *"there is no 'attach' on Windows"* ]] || fail "attach says $(<said)"
+        timeout 120 wineserver -w || fail "wine's server does not end"
+        ;;
+    *)
+        fail "no such case"
+        ;;
+esac
