@@ -159,6 +159,7 @@ extern "C" {
     pub fn hak_wasm_tenant_limit(tenant: *mut hak_wasm_tenant, limits: *const hak_wasm_limits);
     pub fn hak_wasm_tenant_stats(tenant: *mut hak_wasm_tenant, info: *mut hak_wasm_tenant_info) -> c_int;
     pub fn hak_wasm_tenant_resident(tenant: *mut hak_wasm_tenant) -> usize;
+    pub fn hak_wasm_tenant_proportional(tenant: *mut hak_wasm_tenant) -> usize;
     pub fn hak_wasm_admit(tenant: *mut hak_wasm_tenant) -> c_int;
     pub fn hak_wasm_dismiss(tenant: *mut hak_wasm_tenant);
     pub fn hak_wasm_charge(tenant: *mut hak_wasm_tenant, bytes: usize) -> c_int;

@@ -237,6 +237,11 @@ HAK_API int hak_wasm_tenant_stats(hak_wasm_tenant *tenant, hak_wasm_tenant_info 
  * mode returns the sizes instead. Cost: a pass over the page tables of the tenant's memories, during which no
  * memory can be made or freed. */
 HAK_API size_t hak_wasm_tenant_resident(hak_wasm_tenant *tenant);
+/* Returns the proportional resident size of the tenant's linear memories: what hak_wasm_tenant_resident
+ * returns, and of each image that a memory is attached to the image's pages divided by the memories and free
+ * slots that are attached to it. Images are in memory once, however many tenants use them, so the sum over all
+ * tenants is what they really take. Parts are rounded down to a byte. Cost: as hak_wasm_tenant_resident. */
+HAK_API size_t hak_wasm_tenant_proportional(hak_wasm_tenant *tenant);
 
 /* ---- Modules ------------------------------------------------------------------------------------- */
 
