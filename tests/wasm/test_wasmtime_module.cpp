@@ -154,3 +154,22 @@ TEST_CASE("no bytes break the reader", "[module]")
         (func (export "x") (table.set $t (i32.const 0) (ref.func $f)))))")})
         break_it(good);
 }
+
+TEST_CASE("other hosts can have the copy, or the reason why there is none", "[module]")
+{
+    Runtime runtime;
+    const std::string good = binary_of(GUEST), bad = binary_of("(module (import \"a\" \"m\" (memory 1)))");
+    hak_wasm_code copy = {};
+    const char *why = "untouched";
+    REQUIRE(hak_wasm_module_expose(good.data(), good.size(), &copy, &why) == 0);
+    CHECK(why == nullptr);
+    CHECK(copy.size > good.size());
+    require_none(wasmtime_module_validate(runtime.engine, static_cast<uint8_t *>(copy.bytes), copy.size));
+    hak_wasm_code_free(&copy);
+    CHECK(hak_wasm_module_expose(bad.data(), bad.size(), &copy, &why) == -1);
+    CHECK(std::string(why) == "it imports its memory");
+    CHECK(hak_wasm_module_expose(good.data(), good.size() / 2, &copy, nullptr) == -1);
+    CHECK(hak_wasm_module_expose(nullptr, 0, &copy, &why) == -1);
+    CHECK(std::string(why) == "there is no module");
+    CHECK(hak_wasm_module_expose(good.data(), good.size(), nullptr, &why) == -1);
+}

@@ -308,6 +308,14 @@ HAK_API int hak_wasm_code_put(const char *folder, const char *runtime, const voi
 /* Frees what hak_wasm_code_get found; code that has none is fine. */
 HAK_API void hak_wasm_code_free(hak_wasm_code *code);
 
+/* Makes a copy of a module that exports all state that its instances can change, for runtimes that show no
+ * more of an instance than its exports: the memory as "hak:memory", mutable globals as "hak:global:N", and,
+ * if tables may change, tables as "hak:table:N" and the functions that elements may be as "hak:function:N",
+ * each N from 0. (hak_wasmtime_module_new makes such copies by itself.) Returns 0, and *copy is to be freed;
+ * -1 with a static text in *why, if why is not NULL: there is other state, for instance dropped segments,
+ * imported memories or references, or the binary cannot be read. Cost: a pass over the binary, and a copy. */
+HAK_API int hak_wasm_module_expose(const void *bytes, size_t size, hak_wasm_code *copy, const char **why);
+
 /* ---- Processor time ------------------------------------------------------------------------------ */
 
 /* Limits the steps that each call of a guest of the tenant, or of its children, may take; 0 = no limit. At

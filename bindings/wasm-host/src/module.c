@@ -2,6 +2,8 @@
 
 #include "binary.h"
 
+#include <hakmem/wasm.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -459,4 +461,19 @@ void hkw_module_read(const uint8_t *bytes, size_t size, hkw_module *out)
     if (!s.refused) copy_with_exports(&s, size, out);
     free(s.globals);
     free(s.referred);
+}
+
+int hak_wasm_module_expose(const void *bytes, size_t size, hak_wasm_code *copy, const char **why)
+{
+    hkw_module module = {.refused = "there is no module"};
+    if (bytes && copy) hkw_module_read(bytes, size, &module);
+    free(module.tables);
+    const char *refused = module.refused ? module.refused : module.borrowed;
+    if (why) *why = refused;
+    if (refused) {
+        free(module.bytes);
+        return -1;
+    }
+    *copy = (hak_wasm_code){module.bytes, module.size};
+    return 0;
 }

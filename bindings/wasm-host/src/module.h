@@ -1,6 +1,6 @@
 /* Which state of an instance is outside of its memory, and a module that shows it. */
-#ifndef HKW_WASMTIME_MODULE_H
-#define HKW_WASMTIME_MODULE_H
+#ifndef HKW_MODULE_H
+#define HKW_MODULE_H
 
 #include <stdbool.h>
 #include <stddef.h>
