@@ -27,8 +27,8 @@ def instructions(program, *arguments):
     return int(found.group(1))
 
 
-def per_pair(program, *arguments):
-    few, many = (instructions(program, n, *arguments) for n in (PAIRS, 2 * PAIRS))
+def per_pair(program, *arguments, threads=1):
+    few, many = (instructions(program, n // threads, *arguments) for n in (PAIRS, 2 * PAIRS))
     return (many - few) / PAIRS
 
 
@@ -40,7 +40,7 @@ def main():
     base = per_pair(folder / "pairs_global")
     inside = per_pair(folder / "pairs_scoped")
     outside = per_pair(folder / "pairs_scoped", "outside")
-    shared = per_pair(folder / "pairs_threads", THREADS) / THREADS
+    shared = per_pair(folder / "pairs_threads", THREADS, threads=THREADS)
     print(f"instructions a pair: program {base:.1f}, in a scope {inside:.1f}, outside of one {outside:.1f}, "
           f"in a scope of {THREADS} threads {shared:.1f}")
     return 0 if max(inside, outside, shared) <= base + MOST else 1

@@ -30,7 +30,8 @@ class Server(unittest.TestCase):
 
     def ask(self, path, method="POST"):
         try:
-            with urllib.request.urlopen(urllib.request.Request(self.address + path, method=method), timeout=60) as answer:
+            request = urllib.request.Request(self.address + path, method=method)
+            with urllib.request.urlopen(request, timeout=60) as answer:
                 return answer.status, answer.read().decode().strip()
         except urllib.error.HTTPError as error:
             with error:
@@ -73,9 +74,9 @@ class Server(unittest.TestCase):
                     wrong.append((path, code))
 
         # Memory that grows to the limit ends with its request, so that some requests find no room.
+        ways = ["grow/100", "grow/90", "grow/60000", "widen/2147483647", "widen/100000", "deep/0", "hide/0", "put/1"]
         hostile = [
-            threading.Thread(target=attack, args=(f"/call/mallory/{path}", {200, 422, 503, 507}))
-            for path in ["grow/100", "grow/90", "grow/60000", "widen/2147483647", "widen/100000", "deep/0", "hide/0", "put/1"]
+            threading.Thread(target=attack, args=(f"/call/mallory/{way}", {200, 422, 503, 507})) for way in ways
         ]
         for thread in hostile:
             thread.start()

@@ -207,7 +207,8 @@ impl<T: Send + 'static> Guest<T> {
     /// to, one of the host's for instance.
     pub fn snapshot(&mut self) -> Result<Snapshot, Error> {
         if !self.exposed {
-            let text = "hakmem: a guest whose module does not show its state cannot be reset: see hakmem_wasmtime::expose";
+            let text =
+                "hakmem: a guest whose module does not show its state cannot be reset: see hakmem_wasmtime::expose";
             return Err(Error::new(Reason::Reset, text));
         }
         let store = &mut self.store;

@@ -350,7 +350,8 @@ fn a_call_outside_of_the_tenant_has_no_stack() {
 #[test]
 fn snapshots_are_shared_out_among_their_guests() {
     let Some(s) = setup(Limits::default()) else { return };
-    let (alice, bob) = (s.host.tenant("alice", Limits::default()).unwrap(), s.host.tenant("bob", Limits::default()).unwrap());
+    let (alice, bob) =
+        (s.host.tenant("alice", Limits::default()).unwrap(), s.host.tenant("bob", Limits::default()).unwrap());
     let mut guest = make(&s, &alice).unwrap();
     call(&mut guest, "put", 3).unwrap();
     let snapshot = guest.snapshot().unwrap();
