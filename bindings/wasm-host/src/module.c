@@ -310,14 +310,17 @@ static void read_count(scan *s, uint8_t id, hkw_reader r)
 }
 
 /* A global has 16 bytes in its instance; an import, a table, a memory, and a function that something refers
- * to, 32 at most: an export, an element, or a global's first value. */
+ * to, 32 at most: an export, an element, or a global's first value. For elements that come back, the adapter
+ * keeps 16 bytes of each function. */
 static uint64_t own_bytes(const scan *s)
 {
-    enum { GLOBAL = 16, OTHER = 32 };
+    enum { GLOBAL = 16, OTHER = 32, FOUND = 16 };
     const uint64_t functions = s->imports + s->functions;
+    const uint64_t found = shows_tables(s) && !s->refused ? s->referred_count : 0;
     uint64_t referred = s->all_exports + s->elements + s->all_globals;
     if (referred > functions) referred = functions;
-    return s->all_globals * GLOBAL + (s->imports + s->table_count + s->memories + referred) * OTHER;
+    return s->all_globals * GLOBAL + (s->imports + s->table_count + s->memories + referred) * OTHER +
+           found * FOUND;
 }
 
 /* As measured: of each thing, what wasmtime keeps while the module is there, the exports of a copy too. */
