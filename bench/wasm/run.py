@@ -78,6 +78,10 @@ GOALS = (
     # at most or at least
     ("wasmtime", "rate1", "hak", "best own", 0.95, "least"),
     ("wasmtime", "rate2", "hak", "best own", 0.95, "least"),
+    ("wasmtime", "cycle", "hak", "best own", 0.85, "most"),
+    ("wasmtime", "empty", "hak", "best own", 0.85, "most"),
+    ("wasmtime", "grow", "hak", "best own", 1, "most"),
+    ("wasmtime", "reset-small", "hak", "best own", 0.35, "most"),
     ("wasmtime", "live.left_mb", "hak", "pooling-keep-256K", 1 / 3, "most"),
     ("wasmtime", "live.left_mb", "hak", 64, 1, "most"),
     ("wasmtime", "reset-qjs", "hak", 100, 1, "most"),
@@ -86,6 +90,8 @@ GOALS = (
     ("wamr", "rate2", "hak", "default", 2.5, "least"),
     ("wamr", "cycle", "hak", "default", 0.7, "most"),
     ("wamr", "empty", "hak-tenants", "hak", 1.05, "most"),
+    ("wamr", "live.rss_kb", "hak", "best own", 1, "most"),
+    ("wamr", "live.close_us", "hak", "best own", 1, "most"),
     ("wamr", "many.live", "hak", 40000, 1, "least"),
 )
 

@@ -37,6 +37,9 @@ class Figures(unittest.TestCase):
             self.assertEqual([g["met"] for g in run.goals(args, "wasmtime", s)], [met])
         s = samples("cycle", "cpu_us", hak=[69], default=[100])
         self.assertEqual([g["met"] for g in run.goals(args, "wamr", s)], [True])
+        (goal,) = run.goals(args, "wasmtime", s)
+        self.assertEqual((goal["met"], goal["limit"]), (True, 85))
+        s = samples("ready-big", "cpu_us", hak=[1], default=[100])
         self.assertEqual(run.goals(args, "wasmtime", s), [])
 
     def test_table_has_each_row_once_and_its_ratio(self):

@@ -17,7 +17,7 @@ fi
 version=$("$cargo" --version | sed 's/cargo 1\.\([0-9]*\).*/\1/')
 wanted=$(sed -n 's/^rust-version = "1\.\(.*\)"/\1/p' Cargo.toml)
 # wasmtime asks for the latest compilers, and compiles with some before them: they are not refused here.
-[[ $case == wasmtime || $version -ge $wanted ]] || skip "$("$cargo" --version) is older than 1.$wanted"
+[[ $case == wasmtime || $case == server || $version -ge $wanted ]] || skip "$("$cargo" --version) is older than 1.$wanted"
 "$cargo" fetch --locked --quiet 2>"$3.log" || { cat "$3.log"; skip "cargo could not fetch the dependencies"; }
 
 case $case in
@@ -35,7 +35,8 @@ case $case in
         grep -q 'query 3: cancelled' <<<"$output"
         ;;
     pairs)
-        "$cargo" build --locked --offline --quiet --release --example pairs_global --example pairs_scoped
+        "$cargo" build --locked --offline --quiet --release --example pairs_global --example pairs_scoped \
+            --example pairs_threads
         status=0
         python3 "$(dirname "$here")/test_pairs.py" "$CARGO_TARGET_DIR/release/examples" || status=$?
         exit "$status"
@@ -46,6 +47,10 @@ case $case in
     wasmtime)
         [[ -s $HAKMEM_GUEST ]] || exit 1
         "$cargo" test --locked --offline --quiet --ignore-rust-version
+        ;;
+    server)
+        "$cargo" build --locked --offline --quiet --ignore-rust-version --example server
+        python3 "$(dirname "$here")/test_server.py" "$CARGO_TARGET_DIR/debug/examples/server" "$HAKMEM_GUEST"
         ;;
     package)
         # The packages have the C sources as files, and build outside of the tree. Until hakmem-sys is published, cargo

@@ -325,6 +325,54 @@ TEST_CASE("untouched pages of an image are not copied", "[image]")
     hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
 }
 
+TEST_CASE("an image's pages are shared out among all memories that are attached to it", "[image]")
+{
+    Host host;
+    hak_wasm_tenant *one = hak_wasm_tenant_new(host, nullptr), *two = hak_wasm_tenant_new(host, nullptr);
+    const auto shares = [&] { return hak_wasm_tenant_proportional(one) + hak_wasm_tenant_proportional(two); };
+    const size_t n = 6 * WASM_PAGE, own = host.info().dirty == HAK_WASM_DIRTY_COMPARE ? n : 0;
+    hak_wasm_image *image = nullptr, *other = nullptr;
+    char *first = nullptr, *of_two[2] = {};
+    {
+        Scope scope(one);
+        first = new_memory(host, n);
+        std::memset(first, 1, n);
+        if (!own) CHECK(hak_wasm_tenant_proportional(one) == n);
+        image = hak_wasm_image_take(host, first);
+        REQUIRE(image != nullptr);
+        CHECK(hak_wasm_tenant_resident(one) == own);
+        CHECK(hak_wasm_tenant_proportional(one) == n + own);
+    }
+    {
+        Scope scope(two);
+        for (char *&p : of_two)
+            REQUIRE((p = static_cast<char *>(hak_wasm_memory_adopt(host, image))) != nullptr);
+        CHECK(hak_wasm_tenant_proportional(one) == n / 3 + own);
+        CHECK(hak_wasm_tenant_proportional(two) == 2 * (n / 3 + own));
+        CHECK(shares() == n + 3 * own);
+        of_two[0][0] = 2;
+        if (!own) CHECK(hak_wasm_tenant_proportional(two) == 2 * (n / 3) + 4096);
+        // Another image of the same memory takes the place of this one.
+        other = hak_wasm_image_take(host, of_two[0]);
+        REQUIRE(other != nullptr);
+        CHECK(hak_wasm_tenant_proportional(one) == n / 2 + own);
+        CHECK(hak_wasm_tenant_proportional(two) == n / 2 + n + 2 * own);
+        REQUIRE(hak_wasm_memory_reset(host, of_two[0], image) == 0);
+        CHECK(shares() == n + 3 * own);
+    }
+    hak_wasm_image_drop(other);
+    // The image lives on with the memories.
+    hak_wasm_image_drop(image);
+    hak_wasm_memory_free(host, first);
+    CHECK(hak_wasm_tenant_proportional(one) == 0);
+    CHECK(hak_wasm_tenant_proportional(two) == n + 2 * own);
+    for (char *p : of_two)
+        hak_wasm_memory_free(host, p);
+    CHECK(shares() == 0);
+    hak_wasm_tenant_close(one, HAK_WASM_RETIRE);
+    hak_wasm_tenant_close(two, HAK_WASM_RETIRE);
+}
+
 TEST_CASE("locked pages do not keep what was written", "[image]")
 {
     each_method([](Host &host) {

@@ -168,6 +168,7 @@ TEST_CASE("an image serves two threads, and statistics are read beside them", "[
                 info.size = sizeof info;
                 verdict.check(hak_wasm_host_stats(host, &info) == 0);
                 hak_wasm_tenant_resident(hak_wasm_host_tenant(host));
+                hak_wasm_tenant_proportional(hak_wasm_host_tenant(host));
             }
         }
     });

@@ -1,10 +1,24 @@
 // Modules that WAMR's compiler made ahead of time (guests/compiler): frames for profiles, and resets.
 #include "wamr_profiled.h"
 
+#include <dirent.h>
+#include <unistd.h>
+
 using namespace test;
 
 namespace
 {
+
+std::string only_file(const char *folder)
+{
+    std::string path;
+    DIR *dir = opendir(folder);
+    REQUIRE(dir != nullptr);
+    while (const dirent *entry = readdir(dir))
+        if (entry->d_name[0] != '.') path = std::string(folder) + "/" + entry->d_name;
+    closedir(dir);
+    return path;
+}
 
 Bytes read_compiled(const std::string &name)
 {
@@ -122,4 +136,50 @@ TEST_CASE("a compiled guest is reset to what it was, its memory's bounds include
         REQUIRE(hak_wasm_wamr_reset(guest, snapshot) == 0);
     }
     hak_wasm_wamr_drop(snapshot);
+}
+
+TEST_CASE("a compiled guest is loaded from the folder of compiled modules, and from no file that was changed",
+          "[wamr]")
+{
+    char folder[] = "/tmp/hakmem-compiled-XXXXXX";
+    REQUIRE(mkdtemp(folder) != nullptr);
+    const char runtime[] = "WAMR of the test, no frames";
+    const Bytes source = read_guest("bounds"), compiled = read_compiled("bounds_none");
+    char error[256] = "";
+    hak_wasm_code code;
+    CHECK(hak_wasm_code_get(folder, runtime, source.data(), source.size(), &code, error, sizeof error) == 0);
+    REQUIRE(hak_wasm_code_put(folder, runtime, source.data(), source.size(), compiled.data(), compiled.size(),
+                              error, sizeof error) == 0);
+    // Of another runtime, or of another module, there is none.
+    const Bytes other = read_guest("profile");
+    CHECK(hak_wasm_code_get(folder, "WAMR of another build", source.data(), source.size(), &code, error,
+                            sizeof error) == 0);
+    CHECK(hak_wasm_code_get(folder, runtime, other.data(), other.size(), &code, error, sizeof error) == 0);
+    REQUIRE(hak_wasm_code_get(folder, runtime, source.data(), source.size(), &code, error, sizeof error) ==
+            1);
+    const uint8_t *bytes = static_cast<const uint8_t *>(code.bytes);
+    const Bytes found(bytes, bytes + code.size);
+    hak_wasm_code_free(&code);
+    CHECK(found == compiled);
+    {
+        Wamr host;
+        Tenant tenant = new_tenant(host);
+        Module module(tenant.get(), found);
+        INFO(module.error);
+        REQUIRE(module.module != nullptr);
+        Guest guest(tenant.get(), module);
+        REQUIRE(guest.guest != nullptr);
+        CHECK(guest.call("answer", 1, 1) == 2);
+        CHECK(guest.call("grow", 1, 2) == 1);
+        CHECK(guest.ok());
+    }
+    // One byte of the machine code.
+    const std::string path = only_file(folder);
+    Bytes changed = read_file(path);
+    changed[changed.size() - 100] ^= 1;
+    std::ofstream(path, std::ios::binary | std::ios::trunc)
+        .write(reinterpret_cast<const char *>(changed.data()), std::streamsize(changed.size()));
+    CHECK(hak_wasm_code_get(folder, runtime, source.data(), source.size(), &code, error, sizeof error) == 0);
+    CHECK(unlink(path.c_str()) == 0);
+    CHECK(rmdir(folder) == 0);
 }

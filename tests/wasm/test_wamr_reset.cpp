@@ -171,6 +171,56 @@ TEST_CASE("globals, tables, dropped segments and the size of the memory are rest
     }
 }
 
+TEST_CASE("tables come back, whatever way a guest changed them", "[reset]")
+{
+    Wamr host;
+    Tenant tenant = new_tenant(host);
+    Module module(tenant.get(), "tables");
+    Guest guest(tenant.get(), module), other(tenant.get(), module);
+    guest.call("change", 1, 8);
+    const uint32_t then = guest.call("sum");
+    CHECK(then != other.call("sum"));
+    Snapshot snapshot(guest);
+    REQUIRE(snapshot != nullptr);
+    for (Guest *one : {&guest, &other, &guest}) {
+        REQUIRE(hak_wasm_wamr_reset(*one, snapshot) == 0);
+        CHECK(one->call("sum") == then);
+        for (uint32_t way = 0; way < 8; way++) {
+            one->call("change", 1, way);
+            CHECK(one->call("sum") != then);
+            REQUIRE(hak_wasm_wamr_reset(*one, snapshot) == 0);
+            CHECK(one->call("sum") == then);
+        }
+        CHECK(one->call("widen", 1, 4) == 3);
+        one->call("trap");
+        CHECK(!one->ok());
+        one->call("ask", 1, 0);
+        CHECK(!one->ok());
+        REQUIRE(hak_wasm_wamr_reset(*one, snapshot) == 0);
+        CHECK(one->call("sum") == then);
+        CHECK(one->call("ask", 1, 0) == 1);
+    }
+}
+
+TEST_CASE("a guest without a memory goes back to its globals and tables", "[reset]")
+{
+    Wamr host;
+    Tenant tenant = new_tenant(host);
+    Module module(tenant.get(), "bare");
+    Guest guest(tenant.get(), module), other(tenant.get(), module);
+    Snapshot snapshot(guest);
+    REQUIRE(snapshot != nullptr);
+    for (Guest *one : {&guest, &other, &guest}) {
+        one->call("change");
+        CHECK(one->call("sum") == 42);
+        REQUIRE(hak_wasm_wamr_reset(*one, snapshot) == 0);
+        CHECK(one->call("sum") == 2);
+        REQUIRE(hak_wasm_wamr_rest(*one, snapshot) == 0);
+        hak_wasm_host_trim(host);
+        CHECK(one->call("sum") == 2);
+    }
+}
+
 TEST_CASE("a memory that begins without a page has none after a reset", "[reset]")
 {
     Wamr host;

@@ -2,9 +2,11 @@
 #include "wasm2c_test.h"
 
 extern "C" {
+#include "bare.h"
 #include "imports.h"
 #include "small.h"
 #include "state.h"
+#include "tables.h"
 #include "zero.h"
 
 // What the guest "imports" gets.
@@ -192,6 +194,50 @@ TEST_CASE("globals, tables, dropped segments and the size of the memory are rest
         CHECK(is_zero(Z_stateZ_memory(&guest)->data, 6));
     }
     Z_state_free(&guest);
+}
+
+TEST_CASE("tables come back, whatever way a guest changed them", "[wasm2c]")
+{
+    Wasm2c host;
+    Z_tables_init_module();
+    static Z_tables_instance_t guest;
+    Z_tables_instantiate(&guest);
+    Z_tablesZ_change(&guest, 8);
+    const uint32_t then = Z_tablesZ_sum(&guest);
+    Snapshot snapshot(&guest, sizeof guest);
+    REQUIRE(snapshot.snapshot != nullptr);
+    for (int i = 0; i < 3; i++) {
+        for (uint32_t way = 0; way < 8; way++) {
+            Z_tablesZ_change(&guest, way);
+            CHECK(Z_tablesZ_sum(&guest) != then);
+            REQUIRE(hak_wasm_wasm2c_reset(&guest, snapshot.snapshot) == 0);
+            CHECK(Z_tablesZ_sum(&guest) == then);
+        }
+        CHECK(Z_tablesZ_widen(&guest, 4) == 3);
+        CHECK(trapped([] { Z_tablesZ_trap(&guest); }) == WASM_RT_TRAP_UNREACHABLE);
+        CHECK(trapped([] { Z_tablesZ_ask(&guest, 0); }) == WASM_RT_TRAP_CALL_INDIRECT);
+        REQUIRE(hak_wasm_wasm2c_reset(&guest, snapshot.snapshot) == 0);
+        CHECK(Z_tablesZ_sum(&guest) == then);
+        CHECK(Z_tablesZ_ask(&guest, 0) == 1);
+    }
+    Z_tables_free(&guest);
+}
+
+TEST_CASE("a guest without a memory goes back to its globals and tables", "[wasm2c]")
+{
+    Wasm2c host;
+    Z_bare_init_module();
+    static Z_bare_instance_t guest;
+    Z_bare_instantiate(&guest);
+    Snapshot snapshot(&guest, sizeof guest);
+    REQUIRE(snapshot.snapshot != nullptr);
+    for (int i = 0; i < 3; i++) {
+        Z_bareZ_change(&guest);
+        CHECK(Z_bareZ_sum(&guest) == 42);
+        REQUIRE(hak_wasm_wasm2c_reset(&guest, snapshot.snapshot) == 0);
+        CHECK(Z_bareZ_sum(&guest) == 2);
+    }
+    Z_bare_free(&guest);
 }
 
 TEST_CASE("a memory that begins without a page has none after a reset", "[wasm2c]")

@@ -57,6 +57,18 @@ TEST_CASE("a copy is the module with more exports, and valid", "[module]")
              "(i32.const 0) \"x\"))",
              "(module (memory 1) (func $f) (start $f))",
              "(module (tag) (memory 1) (table 1 funcref) (elem (i32.const 0) $f) (func $f))",
+             "(module (memory 1) (table $t 2 funcref) (table (export \"u\") 1 9 funcref) (func $f) (func $g)"
+             "(elem (table $t) (i32.const 0) func $g $f) (elem declare func $f)"
+             "(func (table.set $t (i32.const 0) (ref.func $f))))",
+             "(module (import \"a\" \"f\" (func $f)) (import \"a\" \"m\" (memory 1 2)) (import \"a\" \"t\" "
+             "(table $t 1 8 "
+             "funcref)) (import \"a\" \"g\" (global $g (mut i32))) (import \"a\" \"c\" (global $c i32)) "
+             "(table $u 1 funcref)"
+             "(global $h (mut i64) (i64.const 1)) (global funcref (ref.func $f)) (elem (table $t) (i32.const "
+             "0) func $f)"
+             "(func (table.copy $t $u (i32.const 0) (i32.const 0) (i32.const 1)) (global.set $g (global.get "
+             "$c))"
+             "(global.set $h (i64.const 2))))",
              GUEST,
          }) {
         INFO(text);
@@ -130,6 +142,34 @@ TEST_CASE("no bytes break the reader", "[module]")
     const std::string tables = binary_of(R"((module (memory 1) (table 1 9 funcref) (table 3 3 externref)
         (table 2 2 (ref func) (ref.func $f)) (func $f) (global (mut i32) (i32.const 1))
         (elem (i32.const 0) $f) (elem funcref (ref.func $f) (ref.null func)) (elem declare func $f)))");
-    for (const std::string &good : {binary_of(GUEST), tables})
+    const std::string changes =
+        binary_of(R"((module (import "a" "m" (memory 1)) (import "a" "t" (table $i 1 funcref))
+        (table $t 2 9 funcref) (func $f) (func $g) (elem (table $t) (i32.const 0) func $g $f) (elem declare func $g)
+        (global (mut funcref) (ref.null func)) (export "f" (func $f)) (export "t" (table $t))
+        (func (table.set $t (i32.const 0) (ref.func $f)) (drop (table.grow $t (ref.null func) (i32.const 1)))
+              (table.fill $t (i32.const 0) (ref.null func) (i32.const 1)) (elem.drop 0))))");
+    for (const std::string &good :
+         {binary_of(GUEST), tables, changes, binary_of(R"((module (table $t 2 9 funcref)
+        (func $f) (func $g) (elem (table $t) (i32.const 0) func $g $f) (memory 1) (global (mut i32) (i32.const 1))
+        (func (export "x") (table.set $t (i32.const 0) (ref.func $f)))))")})
         break_it(good);
+}
+
+TEST_CASE("other hosts can have the copy, or the reason why there is none", "[module]")
+{
+    Runtime runtime;
+    const std::string good = binary_of(GUEST), bad = binary_of("(module (import \"a\" \"m\" (memory 1)))");
+    hak_wasm_code copy = {};
+    const char *why = "untouched";
+    REQUIRE(hak_wasm_module_expose(good.data(), good.size(), &copy, &why) == 0);
+    CHECK(why == nullptr);
+    CHECK(copy.size > good.size());
+    require_none(wasmtime_module_validate(runtime.engine, static_cast<uint8_t *>(copy.bytes), copy.size));
+    hak_wasm_code_free(&copy);
+    CHECK(hak_wasm_module_expose(bad.data(), bad.size(), &copy, &why) == -1);
+    CHECK(std::string(why) == "it imports its memory");
+    CHECK(hak_wasm_module_expose(good.data(), good.size() / 2, &copy, nullptr) == -1);
+    CHECK(hak_wasm_module_expose(nullptr, 0, &copy, &why) == -1);
+    CHECK(std::string(why) == "there is no module");
+    CHECK(hak_wasm_module_expose(good.data(), good.size(), nullptr, &why) == -1);
 }

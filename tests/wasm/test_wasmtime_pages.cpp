@@ -151,6 +151,16 @@ TEST_CASE("every request for pages under wasmtime is refused once", "[pages]")
     wasm_byte_vec_delete(&binary);
 }
 
+TEST_CASE("every request for pages is refused once where a large table comes back, too", "[pages]")
+{
+    std::string text = GUEST;
+    text.insert(text.rfind(')'), R"((table $t 20000 funcref) (elem declare func $deep)
+        (func (export "x") (table.set $t (i32.const 0) (ref.func $deep))))");
+    wasm_byte_vec_t binary = binary_of(text.c_str());
+    CHECK(each_request([&](Refusal &r) { return live(binary, 0, r); }) > 10);
+    wasm_byte_vec_delete(&binary);
+}
+
 TEST_CASE("requests for pages under wasmtime on three threads are refused", "[pages]")
 {
     wasm_byte_vec_t binary = binary_of(GUEST);

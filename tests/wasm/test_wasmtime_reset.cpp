@@ -1,12 +1,21 @@
 // Images of instances, and which modules can have them.
 #include "wasmtime_test.h"
 
+#include <fstream>
+#include <iterator>
 #include <memory>
 
 using namespace test;
 
 namespace
 {
+
+std::string text_of_guest(const std::string &name)
+{
+    std::ifstream in(std::string(GUESTS) + name + ".wat");
+    REQUIRE(in.good());
+    return std::string(std::istreambuf_iterator<char>(in), {});
+}
 
 struct Image {
     const char *why;
@@ -151,13 +160,20 @@ TEST_CASE("which modules can be reset", "[reset]")
         {"", m + "(func (param v128) (v128.store8_lane offset=300 3 (i32.const 0) (local.get 0))"
                  "(drop (i8x16.shuffle 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 (local.get 0) (local.get 0)))"
                  "(drop (i32x4.relaxed_trunc_f32x4_s (v128.const i64x2 11 11))))"},
-        {"changes a table", table + "(func (table.set $t (i32.const 0) (ref.null func)))"},
-        {"changes a table", table + "(func (drop (table.grow $t (ref.null func) (i32.const 1))))"},
-        {"changes a table", table + "(func (table.fill $t (i32.const 0) (ref.null func) (i32.const 1)))"},
-        {"changes a table", table + "(func (table.copy (i32.const 0) (i32.const 0) (i32.const 1)))"},
-        {"changes a table", table + "(func (table.init $t $e (i32.const 0) (i32.const 0) (i32.const 1)))"},
+        {"", table + "(func (table.set $t (i32.const 0) (ref.null func)))"},
+        {"", table + "(func (drop (table.grow $t (ref.null func) (i32.const 1))))"},
+        {"", table + "(func (table.fill $t (i32.const 0) (ref.null func) (i32.const 1)))"},
+        {"", table + "(func (table.copy (i32.const 0) (i32.const 0) (i32.const 1)))"},
+        {"", table + "(func (table.init $t $e (i32.const 0) (i32.const 0) (i32.const 1)))"},
         {"drops a segment", table + "(func (elem.drop $e))"},
         {"drops a segment", m + "(data $d \"x\") (func (data.drop $d))"},
+        {"other references than functions", m + "(table $x 1 externref) (table $t 4 funcref) (func "
+                                                "(table.set $t (i32.const 0) (ref.null func)))"},
+        {"other references than functions", m + "(table (export \"t\") 1 externref)"},
+        {"", m + "(table 1 externref)"},
+        {"imports a table", "(import \"env\" \"t\" (table 1 funcref))" + m},
+        {"imports its memory", "(import \"env\" \"m\" (memory 1))"},
+        {"imports a mutable global", "(import \"env\" \"g\" (global (mut i32)))" + m},
         {"mutable global that is a reference", m + "(global (mut externref) (ref.null extern))"},
         {"shared between threads", "(memory 1 1 shared)"},
         {"begins with hak:", m + "(func (export \"hak:global:0\"))"},
@@ -166,7 +182,8 @@ TEST_CASE("which modules can be reset", "[reset]")
     };
     for (const auto &c : cases) {
         INFO(c.fields);
-        Module module(runtime, "(module " + c.fields + ")");
+        Module module(runtime, "(module " + c.fields + ")", nullptr,
+                      c.fields.find("(import \"env\" \"f\"") == 0);
         if (*c.why == '\0') CHECK(module.refused() == "");
         else CHECK(module.refused().find(c.why) != std::string::npos);
     }
@@ -274,4 +291,122 @@ TEST_CASE("an instance without a memory goes back to its globals", "[reset]")
         CHECK(guest.call("add", 7) == 7);
     }
     hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+}
+
+TEST_CASE("tables come back, whatever way a guest changed them", "[reset]")
+{
+    Runtime runtime;
+    hak_wasm_tenant *tenant = hak_wasm_tenant_new(runtime.host, nullptr);
+    {
+        Module module(runtime, text_of_guest("tables"));
+        CHECK(module.refused() == "");
+        Instance guest(tenant, module), other(tenant, module);
+        guest.call("change", 8);
+        const int32_t then = guest.call("sum");
+        CHECK(then != other.call("sum"));
+        const size_t before = info_of(tenant).linear_bytes;
+        Image image(guest);
+        REQUIRE(image.image != nullptr);
+        CHECK(info_of(tenant).linear_bytes >= before + 11 * sizeof(uint32_t));
+        for (Instance *one : {&guest, &other, &guest}) {
+            REQUIRE(hak_wasmtime_reset(one->instance, image.image) == 0);
+            CHECK(one->call("sum") == then);
+            for (int32_t way = 0; way < 8; way++) {
+                INFO(way);
+                one->call("change", way);
+                CHECK(one->call("sum") != then);
+                REQUIRE(hak_wasmtime_reset(one->instance, image.image) == 0);
+                CHECK(one->call("sum") == then);
+            }
+            CHECK(one->traps("trap"));
+            CHECK(one->traps("ask"));
+            REQUIRE(hak_wasmtime_rest(one->instance, image.image) == 0);
+            CHECK(one->call("sum") == then);
+            CHECK(one->call("ask") == 1);
+        }
+        // A table cannot become smaller, and becomes larger if it has to.
+        CHECK(other.call("widen", 2) == 3);
+        const int32_t wide = other.call("sum");
+        CHECK(hak_wasmtime_reset(other.instance, image.image) == -1);
+        Image larger(other);
+        REQUIRE(larger.image != nullptr);
+        REQUIRE(hak_wasmtime_reset(guest.instance, larger.image) == 0);
+        CHECK(guest.call("sum") == wide);
+    }
+    CHECK(info_of(tenant).linear_bytes == 0);
+    hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+}
+
+TEST_CASE("a guest without a memory goes back to its globals and tables", "[reset]")
+{
+    Runtime runtime;
+    hak_wasm_tenant *tenant = hak_wasm_tenant_new(runtime.host, nullptr);
+    const size_t before = info_of(hak_wasm_host_tenant(runtime.host)).linear_bytes;
+    {
+        Module module(runtime, text_of_guest("bare"));
+        CHECK(module.refused() == "");
+        auto guest = std::make_unique<Instance>(tenant, module);
+        Image image(*guest);
+        REQUIRE(image.image != nullptr);
+        guest.reset();
+        // The host pays for the image, and needs the tenant no more.
+        hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+        CHECK(info_of(hak_wasm_host_tenant(runtime.host)).linear_bytes > before);
+        Instance other(hak_wasm_host_tenant(runtime.host), module);
+        for (int i = 0; i < 3; i++) {
+            other.call("change");
+            CHECK(other.call("sum") == 42);
+            REQUIRE(hak_wasmtime_reset(other.instance, image.image) == 0);
+            CHECK(other.call("sum") == 2);
+        }
+    }
+    CHECK(info_of(hak_wasm_host_tenant(runtime.host)).linear_bytes == before);
+}
+
+TEST_CASE("a guest that drops segments is not reset", "[reset]")
+{
+    Runtime runtime;
+    Module module(runtime, text_of_guest("state"));
+    CHECK(module.refused() != "");
+    Instance guest(hak_wasm_host_tenant(runtime.host), module);
+    Image image(guest);
+    CHECK(image.image == nullptr);
+    CHECK(std::string(image.why) == module.refused());
+}
+
+TEST_CASE("an image is refused while a table has a function of the host's", "[reset]")
+{
+    Runtime runtime;
+    wasm_functype_t *type = wasm_functype_new_0_0();
+    const auto nothing = [](void *, wasmtime_caller_t *, const wasmtime_val_t *, size_t, wasmtime_val_t *,
+                            size_t) -> wasm_trap_t * { return nullptr; };
+    require_none(
+        wasmtime_linker_define_func(runtime.linker, "env", 3, "f", 1, type, nothing, nullptr, nullptr));
+    // One that the module imports is its own to refer to.
+    Module module(runtime,
+                  R"((module (import "env" "f" (func $f)) (memory 1) (table (export "table") 2 funcref)
+        (elem (i32.const 0) $f) (func (export "call") (call_indirect (i32.const 0)))
+        (func (export "clear") (table.set (i32.const 0) (ref.null func)))))");
+    CHECK(module.refused() == "");
+    Instance guest(hak_wasm_host_tenant(runtime.host), module);
+    Image image(guest);
+    REQUIRE(image.image != nullptr);
+    guest.call("clear");
+    CHECK(guest.traps("call"));
+    REQUIRE(hak_wasmtime_reset(guest.instance, image.image) == 0);
+    CHECK(!guest.traps("call"));
+    const wasmtime_extern_t table = guest.get("table");
+    wasmtime_val_t value = {};
+    value.kind = WASMTIME_FUNCREF;
+    wasmtime_context_t *context = hak_wasmtime_instance_context(guest.instance);
+    wasmtime_func_new(context, type, nothing, nullptr, nullptr, &value.of.funcref);
+    require_none(wasmtime_table_set(context, &table.of.table, 1, &value));
+    Image other(guest);
+    CHECK(other.image == nullptr);
+    CHECK(std::string(other.why) == "a table has a function that is none of the module's");
+    // The reset takes it away.
+    REQUIRE(hak_wasmtime_reset(guest.instance, image.image) == 0);
+    Image again(guest);
+    CHECK(again.image != nullptr);
+    wasm_functype_delete(type);
 }

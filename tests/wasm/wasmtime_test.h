@@ -71,14 +71,15 @@ struct Runtime {
 struct Module {
     hak_wasmtime_module *module;
 
-    Module(Runtime &runtime, const std::string &text, hak_wasm_tenant *tenant = nullptr)
+    // linked: its imports are the linker's; else it is for programs.
+    Module(Runtime &runtime, const std::string &text, hak_wasm_tenant *tenant = nullptr, bool linked = true)
     {
         wasm_byte_vec_t binary;
         require_none(wasmtime_wat2wasm(text.data(), text.size(), &binary));
         wasmtime_error_t *error;
         module = hak_wasmtime_module_new(tenant ? tenant : hak_wasm_host_tenant(runtime.host), runtime.engine,
-                                         runtime.linker, reinterpret_cast<uint8_t *>(binary.data),
-                                         binary.size, &error);
+                                         linked ? runtime.linker : nullptr,
+                                         reinterpret_cast<uint8_t *>(binary.data), binary.size, &error);
         require_none(error);
         wasm_byte_vec_delete(&binary);
     }
@@ -99,6 +100,7 @@ struct Instance {
     hak_wasmtime_instance *instance = nullptr;
     std::string error; // of the creation
 
+    Instance() = default;
     Instance(hak_wasm_tenant *tenant, const Module &module)
     {
         wasmtime_error_t *e;

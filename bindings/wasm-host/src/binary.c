@@ -94,13 +94,17 @@ static hkw_effect read_misc(hkw_reader *r)
     case 12: /* table.init */
     case 14: /* table.copy */
         skip_numbers(r, 2);
-        return HKW_EFFECT_STATE;
+        return HKW_EFFECT_TABLE;
     case 9:  /* data.drop */
     case 13: /* elem.drop */
+        skip_numbers(r, 1);
+        return HKW_EFFECT_DROP;
     case 15: /* table.grow */
+        skip_numbers(r, 1);
+        return HKW_EFFECT_GROW;
     case 17: /* table.fill */
         skip_numbers(r, 1);
-        return HKW_EFFECT_STATE;
+        return HKW_EFFECT_TABLE;
     default:
         return HKW_EFFECT_UNKNOWN;
     }
@@ -191,7 +195,7 @@ hkw_effect hkw_read_instruction(hkw_reader *r)
         return HKW_EFFECT_NONE;
     case 0x26: /* table.set */
         skip_numbers(r, 1);
-        return HKW_EFFECT_STATE;
+        return HKW_EFFECT_TABLE;
     case 0x43: /* f32.const */
         hkw_read_skip(r, 4);
         return HKW_EFFECT_NONE;

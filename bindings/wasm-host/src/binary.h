@@ -23,7 +23,9 @@ uint8_t hkw_read_type(hkw_reader *r);
 typedef enum hkw_effect {
     HKW_EFFECT_NONE,    /* nothing outside of stack, locals, globals and memory */
     HKW_EFFECT_END,     /* `end`: nothing either, and closes a constant expression */
-    HKW_EFFECT_STATE,   /* changes a table or drops a segment */
+    HKW_EFFECT_TABLE,   /* changes elements of a table */
+    HKW_EFFECT_GROW,    /* changes the size of a table */
+    HKW_EFFECT_DROP,    /* drops a segment */
     HKW_EFFECT_UNKNOWN, /* not an instruction that this file knows; the reader cannot go on */
 } hkw_effect;
 

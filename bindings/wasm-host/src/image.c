@@ -125,9 +125,7 @@ int hkw_image_attach(hak_wasm_image *image, hkw_slot *slot)
         return -1;
     }
     slot->mapped = size;
-    atomic_fetch_add_explicit(&image->refs, 1, memory_order_relaxed);
-    if (slot->image) hkw_image_unref(slot->image);
-    slot->image = image;
+    hkw_slot_attach(slots, slot, image);
     return 0;
 }
 

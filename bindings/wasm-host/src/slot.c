@@ -80,6 +80,7 @@ int hkw_slots_init(hkw_slots *s, const hak_wasm_host_options *o)
     if (hkw_pages_init(&s->pages, o->dirty) != 0) return -1;
     hkw_mappings_init(&s->mappings, o->mappings);
     pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->attached_lock, NULL);
     for (size_t i = 0; i < HKW_SHARDS; i++)
         pthread_mutex_init(&s->shard[i].lock, NULL);
     return 0;
@@ -180,9 +181,31 @@ int hkw_slot_detach(hkw_slots *s, hkw_slot *slot)
         slot->split = true;
         count_mappings(s, slot, slot->open, 0);
     }
-    if (slot->image) hkw_image_unref(slot->image);
-    slot->image = NULL;
+    hkw_slot_attach(s, slot, NULL);
     return 0;
+}
+
+void hkw_slot_attach(hkw_slots *s, hkw_slot *slot, hak_wasm_image *image)
+{
+    hak_wasm_image *before = slot->image;
+    if (before == image) return;
+    if (image) atomic_fetch_add_explicit(&image->refs, 1, memory_order_relaxed);
+    pthread_mutex_lock(&s->attached_lock);
+    if (image) image->attached++;
+    if (before) before->attached--;
+    slot->image = image;
+    pthread_mutex_unlock(&s->attached_lock);
+    if (before) hkw_image_unref(before);
+}
+
+size_t hkw_slot_share(hkw_slots *s, const hkw_slot *slot)
+{
+    pthread_mutex_lock(&s->attached_lock);
+    const hak_wasm_image *image = slot->image;
+    const size_t share =
+        image ? (image->charged - HKW_PAGE) / image->attached : 0; /* a page is the file's own */
+    pthread_mutex_unlock(&s->attached_lock);
+    return share;
 }
 
 /* ---- Free slots ---------------------------------------------------------------------------------- */

@@ -18,6 +18,7 @@ struct hak_wasm_image {
     size_t size;                        /* of the memory */
     const char *view;                   /* read-only; NULL when size is 0 */
     _Atomic size_t refs;                /* the caller's and one for each slot that is attached */
+    size_t attached;                    /* slots; under the lock of attached images */
     _Atomic bool dropped;               /* by the caller: nothing new is attached */
     void (*end)(hak_wasm_image *image); /* with the last reference */
 };
@@ -39,7 +40,8 @@ typedef struct hkw_slot {
     size_t resident;                 /* while warm */
     size_t tail;                     /* while live: resident beyond the size, and zero; counted as warm */
     hak_wasm_tenant *_Atomic tenant; /* while live */
-    hak_wasm_image *image;           /* attached to; a reference */
+    hak_wasm_image *image;           /* attached to; a reference. Its thread changes it under attached_lock,
+                                        so that others may look there */
     hkw_growth *growth;              /* of those that a profile has seen */
     struct hkw_slot *prev, *next;    /* free: of the shard, or cold; live: of the tenant */
     uint64_t epoch;                  /* of the host when it became warm, or began to rest */
@@ -71,8 +73,9 @@ typedef struct hkw_slots {
     size_t slot_bytes, guard_bytes, stride, extent_bytes, warm_limit;
     hkw_pages pages;
     hkw_mappings mappings;
-    _Atomic size_t idle;    /* mappings of free slots that can be given back */
-    _Atomic size_t resting; /* memories in the state HKW_RESTS */
+    pthread_mutex_t attached_lock; /* of `image` of all slots */
+    _Atomic size_t idle;           /* mappings of free slots that can be given back */
+    _Atomic size_t resting;        /* memories in the state HKW_RESTS */
     _Alignas(128) _Atomic size_t warm_bytes;
     _Alignas(128) hkw_shard shard[HKW_SHARDS];
     pthread_mutex_t lock; /* of what follows */
@@ -101,6 +104,10 @@ int hkw_slot_open(hkw_slots *slots, hkw_slot *slot, size_t bytes);
 /* Room for an image of this size in the count of mappings, before it is mapped; the slot's `mapped` says what
  * there is. 0 = ok; -1 = there are too many. */
 int hkw_slot_expect(hkw_slots *slots, hkw_slot *slot, size_t mapped);
+/* The slot is attached to this image, of which it takes a reference, in place of the one before; NULL = none. */
+void hkw_slot_attach(hkw_slots *slots, hkw_slot *slot, hak_wasm_image *image);
+/* What the slot has of its image's pages: an equal part for each slot that is attached. [any thread] */
+size_t hkw_slot_share(hkw_slots *slots, const hkw_slot *slot);
 /* Lets go of the image; what it mapped reads zero. 0 = ok. */
 int hkw_slot_detach(hkw_slots *slots, hkw_slot *slot);
 /* A memory shrank to this size, a multiple of pages; from there to `end` so many bytes are resident, and

@@ -100,3 +100,17 @@ size_t hak_wasm_tenant_resident(hak_wasm_tenant *tenant)
     hkw_memories_each(tenant, add_resident, &r);
     return r.bytes;
 }
+
+static void add_proportional(void *user, hkw_slot *slot)
+{
+    struct residence *r = user;
+    add_resident(user, slot);
+    r->bytes += hkw_slot_share(r->slots, slot);
+}
+
+size_t hak_wasm_tenant_proportional(hak_wasm_tenant *tenant)
+{
+    struct residence r = {&tenant->host->slots, 0};
+    hkw_memories_each(tenant, add_proportional, &r);
+    return r.bytes;
+}

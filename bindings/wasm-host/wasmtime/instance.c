@@ -1,15 +1,9 @@
-/* Modules and instances, their images and resets. */
+/* Modules and instances. */
 #include "types.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct hak_wasmtime_image {
-    const hak_wasmtime_module *module;
-    hak_wasm_image *memory;
-    wasmtime_val_t globals[];
-};
 
 /* The tenant is charged with this much for the module, no longer with what it was charged before. */
 static bool pay(hak_wasmtime_module *m, size_t bytes)
@@ -102,16 +96,20 @@ static hak_wasmtime_module *read_module(hak_wasm_tenant *tenant, wasm_engine_t *
         m->tenant = tenant;
         m->engine = engine;
         m->globals = binary.globals;
+        m->alone_refused = binary.refused ? binary.refused : binary.borrowed;
         m->refused = binary.refused;
         m->tables = binary.tables;
         m->table_count = binary.table_count;
+        m->tables_change = binary.tables_change;
+        m->tables_grow = binary.tables_grow;
+        m->functions = binary.functions;
         m->passive = binary.passive;
         m->own = binary.own;
         m->memories = binary.memories;
         binary.tables = NULL;
         const char *why = compile(m, &binary, bytes, size, folder, error);
         if (why) *error = wasmtime_error_new(why);
-        if (!*error) *error = wasmtime_linker_instantiate_pre(linker, m->module, &m->linked);
+        if (!*error && linker) *error = wasmtime_linker_instantiate_pre(linker, m->module, &m->linked);
         if (*error) {
             hak_wasmtime_module_delete(m);
             m = NULL;
@@ -172,27 +170,20 @@ void hak_wasmtime_module_delete(hak_wasmtime_module *module)
 
 const char *hak_wasmtime_module_refused(const hak_wasmtime_module *module)
 {
-    return module->refused;
+    return module->alone_refused;
 }
 
-/* Where the state is, by the exports that hkw_module_read added. Most instances are never asked. */
-static void find_state(hak_wasmtime_instance *i)
+/* With room for what the first image or reset finds. */
+static hak_wasmtime_instance *alloc_instance(const hak_wasmtime_module *m)
 {
-    if (i->found) return;
-    wasmtime_extern_t item;
-    if (i->module->memories) {
-        wasmtime_instance_export_get(i->context, &i->instance, HKW_EXPORT_MEMORY, strlen(HKW_EXPORT_MEMORY),
-                                     &item);
-        i->base = wasmtime_memory_data(i->context, &item.of.memory);
-        i->memory = item.of.memory;
-    }
-    i->found = true;
-    for (uint32_t n = 0; n < i->module->globals; n++) {
-        char name[32];
-        int length = snprintf(name, sizeof name, HKW_EXPORT_GLOBAL "%u", (unsigned)n);
-        wasmtime_instance_export_get(i->context, &i->instance, name, (size_t)length, &item);
-        i->globals[n] = item.of.global;
-    }
+    const size_t tables = m->tables_change ? m->table_count : 0, functions = m->functions;
+    hak_wasmtime_instance *i =
+        hak_wasm_alloc(m->host, sizeof *i + m->globals * sizeof *i->globals + tables * sizeof *i->tables +
+                                    functions * sizeof *i->functions);
+    if (!i) return NULL;
+    i->tables = (wasmtime_table_t *)(void *)(i->globals + m->globals);
+    i->functions = (wasmtime_func_t *)(void *)(i->tables + tables);
+    return i;
 }
 
 /* As much as the tenant's limit on steps is. Without one, fuel is the embedder's. */
@@ -202,42 +193,101 @@ static wasmtime_error_t *refuel(hak_wasmtime_instance *i)
     return steps ? wasmtime_context_set_fuel(i->context, steps) : NULL;
 }
 
-static hak_wasmtime_instance *new_instance(hak_wasm_tenant *tenant, const hak_wasmtime_module *module,
-                                           void *data, hak_wasmtime_prepare_fn *prepare,
-                                           wasmtime_error_t **error, wasm_trap_t **trap)
+/* Why there can be no such program; NULL = there can. */
+static const char *program_error(const hak_wasmtime_part *parts, size_t count,
+                                 const wasmtime_linker_t *linker)
 {
-    *error = NULL;
-    *trap = NULL;
-    if (!module) {
-        *error = wasmtime_error_new("hakmem: there is no module");
-        return NULL;
+    if (count == 0) return "hakmem: there is no module";
+    for (size_t n = 0; n < count; n++) {
+        if (!parts[n].module) return "hakmem: there is no module";
+        if (!linker && !parts[n].module->linked)
+            return "hakmem: the module was loaded without a linker: it is for a program";
+        if (linker && n + 1 < count && !parts[n].name) return "hakmem: a part of a program has no name";
+        if (parts[n].module->engine != parts[0].module->engine)
+            return "hakmem: the modules of a program are of different engines";
     }
-    if (hak_wasm_admit(tenant) != 0) {
-        *error = wasmtime_error_new("hakmem: the tenant is at its limit of instances or of heap");
-        return NULL;
+    return NULL;
+}
+
+static void free_parts(hak_wasmtime_instance *last)
+{
+    while (last) {
+        hak_wasmtime_instance *i = last;
+        last = i->before;
+        hak_wasm_free(i->module->host, i);
     }
-    hak_wasm_scope before = hak_wasm_enter(tenant, HAK_WASM_INSTANCE);
-    hak_wasmtime_instance *i = hak_wasm_alloc(module->host, sizeof *i + module->globals * sizeof *i->globals);
-    if (!i) {
-        hak_wasm_dismiss(tenant);
-        *error = wasmtime_error_new("hakmem: no memory for an instance");
-    } else {
+}
+
+/* The last of the parts; NULL = no memory. */
+static hak_wasmtime_instance *alloc_parts(hak_wasm_tenant *tenant, const hak_wasmtime_part *parts,
+                                          size_t count)
+{
+    hak_wasmtime_instance *last = NULL;
+    for (size_t n = 0; n < count; n++) {
+        hak_wasmtime_instance *i = alloc_instance(parts[n].module);
+        if (!i) {
+            free_parts(last);
+            return NULL;
+        }
         i->tenant = tenant;
-        i->module = module;
+        i->module = parts[n].module;
+        i->before = last;
         i->base = NULL;
         i->found = false;
         i->charged = 0;
         i->rests = false;
-        i->store = wasmtime_store_new(module->engine, data, NULL);
-        i->context = wasmtime_store_context(i->store);
+        last = i;
+    }
+    return last;
+}
+
+/* From the first to the last. linker: the program's own, to which each part is added; NULL = there is one part,
+ * which has its own. */
+static wasmtime_error_t *instantiate(hak_wasmtime_instance *i, const hak_wasmtime_part *parts, size_t count,
+                                     wasmtime_linker_t *linker, wasm_trap_t **trap)
+{
+    wasmtime_error_t *error = i->before ? instantiate(i->before, parts, count - 1, linker, trap) : NULL;
+    if (error || *trap) return error;
+    error = refuel(i);
+    if (error) return error;
+    if (!linker) return wasmtime_instance_pre_instantiate(i->module->linked, i->context, &i->instance, trap);
+    const char *name = parts[count - 1].name;
+    error = wasmtime_linker_instantiate(linker, i->context, i->module->module, &i->instance, trap);
+    if (error || *trap || !name) return error;
+    return wasmtime_linker_define_instance(linker, i->context, name, strlen(name), &i->instance);
+}
+
+static hak_wasmtime_instance *new_program(hak_wasm_tenant *tenant, const hak_wasmtime_part *parts,
+                                          size_t count, const wasmtime_linker_t *linker, void *data,
+                                          hak_wasmtime_prepare_fn *prepare, wasmtime_error_t **error,
+                                          wasm_trap_t **trap)
+{
+    *error = NULL;
+    *trap = NULL;
+    const char *why = program_error(parts, count, linker);
+    if (!why && hak_wasm_admit(tenant) != 0)
+        why = "hakmem: the tenant is at its limit of instances or of heap";
+    if (why) {
+        *error = wasmtime_error_new(why);
+        return NULL;
+    }
+    hak_wasm_scope before = hak_wasm_enter(tenant, HAK_WASM_INSTANCE);
+    hak_wasmtime_instance *i = alloc_parts(tenant, parts, count);
+    if (!i) {
+        hak_wasm_dismiss(tenant);
+        *error = wasmtime_error_new("hakmem: no memory for an instance");
+    } else {
+        wasmtime_linker_t *all = linker ? wasmtime_linker_clone(linker) : NULL;
+        i->store = wasmtime_store_new(i->module->engine, data, NULL);
+        for (hak_wasmtime_instance *part = i; part; part = part->before)
+            part->context = wasmtime_store_context(i->store);
         if (hkw_tables_begin(i)) {
             if (prepare) prepare(i->store, data);
-            *error = refuel(i);
-            if (!*error)
-                *error = wasmtime_instance_pre_instantiate(module->linked, i->context, &i->instance, trap);
+            *error = instantiate(i, parts, count, all, trap);
         } else {
-            *error = wasmtime_error_new(hkw_tables_refused(module));
+            *error = wasmtime_error_new(hkw_tables_refused(i));
         }
+        if (all) wasmtime_linker_delete(all);
         if (*error || *trap) {
             hak_wasmtime_instance_close(i);
             i = NULL;
@@ -247,14 +297,35 @@ static hak_wasmtime_instance *new_instance(hak_wasm_tenant *tenant, const hak_wa
     return i;
 }
 
+hak_wasmtime_instance *hak_wasmtime_program_new(hak_wasm_tenant *tenant, const hak_wasmtime_part *parts,
+                                                size_t count, const wasmtime_linker_t *linker, void *data,
+                                                hak_wasmtime_prepare_fn *prepare, wasmtime_error_t **error,
+                                                wasm_trap_t **trap)
+{
+    wasmtime_error_t *unasked = NULL;
+    wasm_trap_t *trapped = NULL;
+    if (!error) error = &unasked;
+    if (!linker) {
+        *error = wasmtime_error_new("hakmem: a program needs a linker, maybe an empty one");
+        if (trap) *trap = NULL;
+    }
+    hak_wasmtime_instance *i =
+        linker ? new_program(tenant, parts, count, linker, data, prepare, error, trap ? trap : &trapped)
+               : NULL;
+    if (unasked) wasmtime_error_delete(unasked);
+    if (trapped) wasm_trap_delete(trapped);
+    return i;
+}
+
 hak_wasmtime_instance *hak_wasmtime_instance_new(hak_wasm_tenant *tenant, const hak_wasmtime_module *module,
                                                  void *data, hak_wasmtime_prepare_fn *prepare,
                                                  wasmtime_error_t **error, wasm_trap_t **trap)
 {
     wasmtime_error_t *unasked = NULL;
     wasm_trap_t *trapped = NULL;
+    const hak_wasmtime_part part = {NULL, module};
     hak_wasmtime_instance *i =
-        new_instance(tenant, module, data, prepare, error ? error : &unasked, trap ? trap : &trapped);
+        new_program(tenant, &part, 1, NULL, data, prepare, error ? error : &unasked, trap ? trap : &trapped);
     if (unasked) wasmtime_error_delete(unasked);
     if (trapped) wasm_trap_delete(trapped);
     return i;
@@ -267,29 +338,43 @@ void hak_wasmtime_instance_close(hak_wasmtime_instance *i)
     hak_wasm_scope before = hak_wasm_enter(tenant, HAK_WASM_INSTANCE);
     wasmtime_store_delete(i->store);
     hkw_tables_end(i);
-    hak_wasm_free(i->module->host, i);
+    free_parts(i);
     hak_wasm_leave(before);
     hak_wasm_dismiss(tenant);
 }
 
 /* Before anybody uses the memory. */
-static void wake(hak_wasmtime_instance *i)
+void hkw_wake(hak_wasmtime_instance *i)
 {
-    if (!i->rests) return;
-    i->rests = false;
-    hak_wasm_memory_wake(i->module->host, i->base);
+    for (; i; i = i->before) {
+        if (!i->rests) continue;
+        i->rests = false;
+        hak_wasm_memory_wake(i->module->host, i->base);
+    }
 }
 
 wasmtime_context_t *hak_wasmtime_instance_context(hak_wasmtime_instance *instance)
 {
-    wake(instance);
+    hkw_wake(instance);
     return instance->context;
 }
 
 wasmtime_instance_t *hak_wasmtime_instance_get(hak_wasmtime_instance *instance)
 {
-    wake(instance);
+    hkw_wake(instance);
     return &instance->instance;
+}
+
+wasmtime_instance_t *hak_wasmtime_program_part(hak_wasmtime_instance *program, size_t n)
+{
+    size_t count = 0;
+    for (const hak_wasmtime_instance *i = program; i; i = i->before)
+        count++;
+    if (n >= count) return NULL;
+    hkw_wake(program);
+    for (; n + 1 < count; n++)
+        program = program->before;
+    return &program->instance;
 }
 
 wasmtime_error_t *hak_wasmtime_call(hak_wasmtime_instance *instance, const wasmtime_func_t *function,
@@ -297,7 +382,7 @@ wasmtime_error_t *hak_wasmtime_call(hak_wasmtime_instance *instance, const wasmt
                                     wasmtime_val_t *results, size_t result_count, wasm_trap_t **trap)
 {
     wasm_trap_t *trapped = NULL;
-    wake(instance);
+    hkw_wake(instance);
     hak_wasm_scope before = hak_wasm_enter(instance->tenant, HAK_WASM_INSTANCE);
     wasmtime_error_t *error = refuel(instance);
     if (!error)
@@ -311,84 +396,4 @@ wasmtime_error_t *hak_wasmtime_call(hak_wasmtime_instance *instance, const wasmt
         if (!error) error = wasmtime_error_new("hakmem: the guest trapped");
     }
     return error;
-}
-
-hak_wasmtime_image *hak_wasmtime_image_take(hak_wasmtime_instance *i, const char **why)
-{
-    const hak_wasmtime_module *module = i->module;
-    const char *unasked;
-    if (!why) why = &unasked;
-    *why = module->refused;
-    if (*why) return NULL;
-    *why = "there is no memory for an image, or it is over a limit of the tenant";
-    hak_wasm_scope before = hak_wasm_enter(hak_wasm_host_tenant(module->host), HAK_WASM_OTHER);
-    hak_wasmtime_image *image =
-        hak_wasm_alloc(module->host, sizeof *image + module->globals * sizeof *image->globals);
-    hak_wasm_leave(before);
-    if (!image) return NULL;
-    find_state(i);
-    image->module = module;
-    before = hak_wasm_enter(i->tenant, HAK_WASM_LINEAR);
-    image->memory = i->base ? hak_wasm_image_take(module->host, i->base) : NULL;
-    hak_wasm_leave(before);
-    if (i->base && !image->memory) {
-        hak_wasm_free(module->host, image);
-        return NULL;
-    }
-    for (uint32_t n = 0; n < module->globals; n++) {
-        wasmtime_global_get(i->context, &i->globals[n], &image->globals[n]);
-    }
-    *why = NULL;
-    return image;
-}
-
-void hak_wasmtime_image_drop(hak_wasmtime_image *image)
-{
-    if (!image) return;
-    hak_wasm_image_drop(image->memory);
-    hak_wasm_free(image->module->host, image);
-}
-
-/* Sizes change by wasmtime's own growth only: it keeps the length of a memory beside the compiled code. */
-static int fit(hak_wasmtime_instance *i, size_t wanted)
-{
-    size_t size = hak_wasm_memory_size(i->module->host, i->base);
-    if (size == wanted) return 0;
-    if (size > wanted) return -1;
-    uint64_t before;
-    wasmtime_error_t *error =
-        wasmtime_memory_grow(i->context, &i->memory, (wanted - size) / HKW_PAGE, &before);
-    if (error) wasmtime_error_delete(error);
-    return error ? -1 : 0;
-}
-
-/* back: hak_wasm_memory_reset or _rest. */
-static int reset(hak_wasmtime_instance *i, hak_wasmtime_image *image,
-                 int (*back)(hak_wasm_host *, void *, hak_wasm_image *))
-{
-    const hak_wasmtime_module *module = i->module;
-    if (!image || image->module != module) return -1;
-    wake(i);
-    find_state(i);
-    if (i->base && fit(i, hak_wasm_image_size(image->memory)) != 0) return -1;
-    for (uint32_t n = 0; n < module->globals; n++) {
-        wasmtime_error_t *error = wasmtime_global_set(i->context, &i->globals[n], &image->globals[n]);
-        if (error) {
-            wasmtime_error_delete(error);
-            return -1;
-        }
-    }
-    return i->base ? back(module->host, i->base, image->memory) : 0;
-}
-
-int hak_wasmtime_reset(hak_wasmtime_instance *i, hak_wasmtime_image *image)
-{
-    return reset(i, image, hak_wasm_memory_reset);
-}
-
-int hak_wasmtime_rest(hak_wasmtime_instance *i, hak_wasmtime_image *image)
-{
-    if (reset(i, image, hak_wasm_memory_rest) != 0) return -1;
-    i->rests = i->base;
-    return 0;
 }

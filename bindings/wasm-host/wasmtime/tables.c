@@ -29,22 +29,40 @@ static uint64_t bytes_at(const hak_wasmtime_module *m, uint64_t elements)
     return bytes;
 }
 
-bool hkw_tables_begin(hak_wasmtime_instance *i)
+/* What the tables of all parts have in common. */
+typedef struct sums {
+    uint64_t largest, growing; /* elements at first; bytes of an element of each that may grow */
+    uint64_t own, memories;
+    bool grows;
+} sums;
+
+static void add(sums *all, const hak_wasmtime_module *m)
 {
-    const hak_wasmtime_module *m = i->module;
-    uint64_t largest = 0, growing = 0, limit = hak_wasm_linear_limit(i->tenant);
     for (uint32_t n = 0; n < m->table_count; n++) {
         const hkw_table *t = &m->tables[n];
-        if (t->least > largest) largest = smaller(t->least, MANY);
-        if (t->most > t->least) growing += t->element;
+        if (t->least > all->largest) all->largest = smaller(t->least, MANY);
+        if (t->most > t->least) all->growing += t->element;
     }
-    /* A module of which instances can be reset has no instruction that changes a table: it needs no room. */
-    bool grows = limit && growing && m->refused;
-    uint64_t elements = largest + (grows ? limit / PART / growing : 0);
+    /* Modules that were read to their ends, and have no instruction that grows a table, need no room. */
+    all->grows |= m->refused || m->tables_grow;
+    all->own += m->own;
+    all->memories += m->memories;
+}
+
+bool hkw_tables_begin(hak_wasmtime_instance *i)
+{
+    sums all = {0, 0, 0, 0, false};
+    for (const hak_wasmtime_instance *part = i; part; part = part->before)
+        add(&all, part->module);
+    const uint64_t limit = hak_wasm_linear_limit(i->tenant), growing = all.growing;
+    const bool grows = limit && growing && all.grows;
+    const uint64_t elements = all.largest + (grows ? limit / PART / growing : 0);
     const int64_t most = limit && growing ? (int64_t)elements : -1;
     wasmtime_store_limiter(i->store, -1, most, -1, -1, HAK_WASMTIME_MEMORIES);
-    uint64_t bytes = bytes_at(m, grows ? elements : 0) + (m->own > FREE ? m->own - FREE : 0);
-    if (m->memories == 0 && bytes < LEAST) bytes = LEAST;
+    uint64_t bytes = all.own > FREE ? all.own - FREE : 0;
+    for (const hak_wasmtime_instance *part = i; part; part = part->before)
+        bytes = smaller(bytes + bytes_at(part->module, grows ? elements : 0), MANY);
+    if (all.memories == 0 && bytes < LEAST) bytes = LEAST;
     if (hak_wasm_charge(i->tenant, (size_t)bytes) != 0) return false;
     i->charged = (size_t)bytes;
     return true;
@@ -55,9 +73,14 @@ void hkw_tables_end(hak_wasmtime_instance *i)
     hak_wasm_uncharge(i->tenant, i->charged);
 }
 
-const char *hkw_tables_refused(const hak_wasmtime_module *m)
+const char *hkw_tables_refused(const hak_wasmtime_instance *i)
 {
-    return m->table_count && m->own <= FREE
+    bool tables = false, small = true;
+    for (; i; i = i->before) {
+        tables |= i->module->table_count > 0;
+        small &= i->module->own <= FREE;
+    }
+    return tables && small
                ? "hakmem: the tables do not fit into the tenant's limit"
                : "hakmem: the instance's globals and functions do not fit into the tenant's limit";
 }

@@ -140,6 +140,13 @@ pub struct hak_wasm_scope {
     pub label: hak_wasm_label,
 }
 
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hak_wasm_code {
+    pub bytes: *mut c_void,
+    pub size: usize,
+}
+
 extern "C" {
     pub fn hak_wasm_host_new(options: *const hak_wasm_host_options) -> *mut hak_wasm_host;
     pub fn hak_wasm_host_delete(host: *mut hak_wasm_host);
@@ -159,6 +166,7 @@ extern "C" {
     pub fn hak_wasm_tenant_limit(tenant: *mut hak_wasm_tenant, limits: *const hak_wasm_limits);
     pub fn hak_wasm_tenant_stats(tenant: *mut hak_wasm_tenant, info: *mut hak_wasm_tenant_info) -> c_int;
     pub fn hak_wasm_tenant_resident(tenant: *mut hak_wasm_tenant) -> usize;
+    pub fn hak_wasm_tenant_proportional(tenant: *mut hak_wasm_tenant) -> usize;
     pub fn hak_wasm_admit(tenant: *mut hak_wasm_tenant) -> c_int;
     pub fn hak_wasm_dismiss(tenant: *mut hak_wasm_tenant);
     pub fn hak_wasm_charge(tenant: *mut hak_wasm_tenant, bytes: usize) -> c_int;
@@ -166,6 +174,13 @@ extern "C" {
     pub fn hak_wasm_linear_limit(tenant: *const hak_wasm_tenant) -> usize;
 
     pub fn hak_wasm_tenant_modules(tenant: *mut hak_wasm_tenant, limits: *const hak_wasm_module_limits) -> c_int;
+    pub fn hak_wasm_code_free(code: *mut hak_wasm_code);
+    pub fn hak_wasm_module_expose(
+        bytes: *const c_void,
+        size: usize,
+        copy: *mut hak_wasm_code,
+        why: *mut *const c_char,
+    ) -> c_int;
     pub fn hak_wasm_module_check(
         tenant: *const hak_wasm_tenant,
         bytes: *const c_void,

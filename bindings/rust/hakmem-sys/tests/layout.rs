@@ -47,6 +47,7 @@ fn structs_are_those_of_the_header() {
             hak_wasm_module_limits: size bytes types arity imports functions globals exports segments locals body_bytes
                 blocks depth ranges;
             hak_wasm_scope: tenant label;
+            hak_wasm_code: bytes size;
         };
         rust.extend(more_rust);
         c += &more_c;

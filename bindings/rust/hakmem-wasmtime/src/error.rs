@@ -11,6 +11,9 @@ pub enum Reason {
     Instances,
     /// Over a limit on linear bytes, or no memory.
     Memory,
+    /// The same for the stack of an async call, or the call was not run by [`Tenant::run`](crate::Tenant::run), so that
+    /// nobody would pay for the stack.
+    Stack,
     /// The module exceeds what the tenant may have.
     Module,
     /// The guest has changed so that it cannot go back: its memory grew, or there is something that a reset cannot reach.
@@ -42,11 +45,27 @@ impl Error {
     }
 }
 
+/// What this crate refuses to wasmtime, which gives it back as its own error.
+#[derive(Debug)]
+pub(crate) struct Refused(pub Reason, pub &'static str);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.1)
+    }
+}
+
+impl std::error::Error for Refused {}
+
 impl From<wasmtime::Error> for Error {
     fn from(from: wasmtime::Error) -> Error {
-        // What the memory creator refused comes back through wasmtime.
         let text = format!("{from:#}");
-        let reason = if text.contains(crate::memory::REFUSED) { Reason::Memory } else { Reason::Wasmtime };
+        let reason = match from.downcast_ref::<Refused>() {
+            Some(refused) => refused.0,
+            // The memory creator can give back a text alone.
+            None if text.contains(crate::memory::REFUSED) => Reason::Memory,
+            None => Reason::Wasmtime,
+        };
         Error { reason, text, from: Some(from) }
     }
 }

@@ -1,12 +1,14 @@
 //! A store and an instance for a tenant, and the way back to what they were.
 
+use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 
 use hakmem_sys as sys;
-use wasmtime::{Extern, Global, Instance, Linker, Memory, Module, Mutability, ResourceLimiter, Store, Table, Val};
+use wasmtime::{Extern, Func, Global, Instance, Linker, Memory, Module, Ref, ResourceLimiter, Store, Table, Val};
 
 use crate::error::{Error, Reason};
+use crate::expose;
 use crate::host::Host;
 use crate::tenant::{Entered, Tenant};
 
@@ -78,12 +80,13 @@ impl Drop for ImagePtr {
     }
 }
 
-/// What a guest was like: its memory, its exported globals that can change, and the sizes of its exported tables. For
-/// all guests of the same module.
+/// What a guest was like: its memory, its globals that can change, and what its tables hold. For all guests of the same
+/// module.
 pub struct Snapshot {
     image: Option<ImagePtr>,
-    globals: Vec<(usize, Val)>,
-    tables: Vec<u64>,
+    globals: Vec<Val>,
+    /// Numbers of functions, from 1; 0 = none.
+    tables: Vec<Vec<usize>>,
     module: Module,
 }
 
@@ -92,9 +95,12 @@ pub struct Guest<T: 'static> {
     store: Store<State<T>>,
     instance: Instance,
     module: Module,
-    memories: Vec<Memory>,
+    /// Whether the module shows all of its state; else what follows is empty.
+    exposed: bool,
+    memory: Option<Memory>,
     globals: Vec<Global>,
     tables: Vec<Table>,
+    functions: Vec<Func>,
     rests: bool,
 }
 
@@ -133,7 +139,7 @@ impl Tenant {
 }
 
 impl<T: Send + 'static> Guest<T> {
-    fn new(mut store: Store<State<T>>, made: wasmtime::Result<Instance>, module: &Module) -> Result<Guest<T>, Error> {
+    fn new(store: Store<State<T>>, made: wasmtime::Result<Instance>, module: &Module) -> Result<Guest<T>, Error> {
         let instance = match made {
             Ok(instance) => instance,
             Err(_) if store.data().refused => {
@@ -141,24 +147,45 @@ impl<T: Send + 'static> Guest<T> {
             }
             Err(error) => return Err(error.into()),
         };
-        let exports: Vec<Extern> = instance.exports(&mut store).map(|export| export.into_extern()).collect();
-        let (mut memories, mut globals, mut tables) = (Vec::new(), Vec::new(), Vec::new());
-        for export in exports {
-            match export {
-                Extern::Memory(memory) => memories.push(memory),
-                Extern::Global(global) => globals.push(global),
-                Extern::Table(table) => tables.push(table),
-                _ => (),
-            }
+        let mut guest = Guest {
+            store,
+            instance,
+            module: module.clone(),
+            exposed: module.exports().any(|export| export.name().starts_with(expose::PREFIX)),
+            memory: None,
+            globals: Vec::new(),
+            tables: Vec::new(),
+            functions: Vec::new(),
+            rests: false,
+        };
+        guest.find_state();
+        Ok(guest)
+    }
+
+    fn find_state(&mut self) {
+        self.memory = self.instance.get_memory(&mut self.store, expose::MEMORY);
+        while let Some(global) = self.numbered(expose::GLOBAL, self.globals.len()).and_then(Extern::into_global) {
+            self.globals.push(global);
         }
-        globals.retain(|global| global.ty(&store).mutability() == Mutability::Var);
-        Ok(Guest { store, instance, module: module.clone(), memories, globals, tables, rests: false })
+        while let Some(table) = self.numbered(expose::TABLE, self.tables.len()).and_then(Extern::into_table) {
+            self.tables.push(table);
+        }
+        while let Some(function) = self.numbered(expose::FUNCTION, self.functions.len()).and_then(Extern::into_func) {
+            self.functions.push(function);
+        }
+    }
+
+    fn numbered(&mut self, kind: &str, n: usize) -> Option<Extern> {
+        if !self.exposed {
+            return None;
+        }
+        self.instance.get_export(&mut self.store, &format!("{kind}{n}"))
     }
 
     /// For every use of the guest. Ends its [rest](Guest::rest).
     pub fn store(&mut self) -> &mut Store<State<T>> {
         if std::mem::take(&mut self.rests) {
-            if let Some(memory) = self.memories.first() {
+            if let Some(memory) = self.memory {
                 let (host, base) = (self.tenant().host().as_ptr(), memory.data_ptr(&self.store));
                 // SAFETY: the memory is the host's, or refused.
                 unsafe { sys::hak_wasm_memory_wake(host, base.cast()) };
@@ -175,23 +202,38 @@ impl<T: Send + 'static> Guest<T> {
         &self.store.data().tenant
     }
 
-    /// What the guest is like now. The caller vouches that the module changes no global that is not exported, and no
-    /// element of a table: those are not in it. Modules of C and Rust without `wasm-bindgen` export neither: build them
-    /// with `--export=__stack_pointer`, and let calls return rather than trap before a reset otherwise.
+    /// What the guest is like now. The module was compiled from what [`expose`](crate::expose) returned: others have state
+    /// that this crate does not see, and are refused. So is a guest with a function in a table that its module does not refer
+    /// to, one of the host's for instance.
     pub fn snapshot(&mut self) -> Result<Snapshot, Error> {
-        if self.memories.len() > 1 {
-            return Err(Error::new(Reason::Reset, "hakmem: a guest with several memories cannot be reset"));
+        if !self.exposed {
+            let text =
+                "hakmem: a guest whose module does not show its state cannot be reset: see hakmem_wasmtime::expose";
+            return Err(Error::new(Reason::Reset, text));
         }
-        let mut globals = Vec::new();
-        for (at, global) in self.globals.iter().enumerate() {
-            let value = global.get(&mut self.store);
-            if value.ref_().is_some() {
-                return Err(Error::new(Reason::Reset, "hakmem: a global with a reference cannot be reset"));
+        let store = &mut self.store;
+        let globals = self.globals.iter().map(|global| global.get(&mut *store)).collect();
+        let mut known = HashMap::new();
+        for (at, function) in self.functions.iter().enumerate() {
+            known.insert(function.to_raw(&mut *store) as usize, at + 1);
+        }
+        let mut tables = Vec::new();
+        for table in &self.tables {
+            let mut elements = Vec::new();
+            for at in 0..table.size(&*store) {
+                elements.push(match table.get(&mut *store, at) {
+                    Some(Ref::Func(None)) => 0,
+                    Some(Ref::Func(Some(function))) => {
+                        let raw = function.to_raw(&mut *store) as usize;
+                        let text = "hakmem: a table has a function that is none of the module's";
+                        *known.get(&raw).ok_or_else(|| Error::new(Reason::Reset, text))?
+                    }
+                    _ => return Err(Error::new(Reason::Reset, "hakmem: a table has a reference to something else")),
+                });
             }
-            globals.push((at, value));
+            tables.push(elements);
         }
-        let tables = self.tables.iter().map(|table| table.size(&self.store)).collect();
-        let image = match self.memories.first() {
+        let image = match self.memory {
             None => None,
             Some(memory) => {
                 let (host, base) = (self.tenant().host().clone(), memory.data_ptr(&self.store));
@@ -225,11 +267,12 @@ impl<T: Send + 'static> Guest<T> {
         if !Module::same(&self.module, &snapshot.module) {
             return Err(Error::new(Reason::Reset, "hakmem: the snapshot is of another module"));
         }
-        let grown = self.tables.iter().zip(&snapshot.tables).any(|(table, size)| table.size(&self.store) != *size);
+        let grown =
+            self.tables.iter().zip(&snapshot.tables).any(|(table, then)| table.size(&self.store) != then.len() as u64);
         if grown {
             return Err(Error::new(Reason::Reset, "hakmem: a table has grown, and cannot become smaller"));
         }
-        if let (Some(image), Some(memory)) = (&snapshot.image, self.memories.first()) {
+        if let (Some(image), Some(memory)) = (&snapshot.image, self.memory) {
             let (host, base) = (self.tenant().host().as_ptr(), memory.data_ptr(&self.store));
             // SAFETY: the image is of the same host as the memory, which the module's engine belongs to, or refused.
             unsafe {
@@ -241,8 +284,18 @@ impl<T: Send + 'static> Guest<T> {
                 }
             }
         }
-        for (at, value) in &snapshot.globals {
-            self.globals[*at].set(&mut self.store, *value).map_err(Error::from)?;
+        for (global, value) in self.globals.iter().zip(&snapshot.globals) {
+            global.set(&mut self.store, *value)?;
+        }
+        for (table, then) in self.tables.iter().zip(&snapshot.tables) {
+            for (at, number) in then.iter().enumerate() {
+                let wanted = number.checked_sub(1).map(|n| self.functions[n]);
+                let now = table.get(&mut self.store, at as u64);
+                let now = now.as_ref().and_then(Ref::as_func).flatten().map(|f| f.to_raw(&mut self.store));
+                if now != wanted.map(|f| f.to_raw(&mut self.store)) {
+                    table.set(&mut self.store, at as u64, Ref::Func(wanted))?;
+                }
+            }
         }
         Ok(())
     }

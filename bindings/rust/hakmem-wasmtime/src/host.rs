@@ -8,6 +8,7 @@ use hakmem_sys as sys;
 
 use crate::error::{Error, Reason};
 use crate::memory::Creator;
+use crate::stack::Stacks;
 use crate::tenant::{Limits, Tenant};
 
 pub(crate) struct HostPtr(NonNull<sys::hak_wasm_host>);
@@ -52,13 +53,14 @@ impl Host {
         Ok(Host(Arc::new(HostPtr(host))))
     }
 
-    /// Lets engines of this configuration take linear memories from the host. The pooling strategy ignores them: leave
+    /// Lets engines of this configuration take linear memories, and stacks of async calls, from the host. The pooling strategy ignores them: leave
     /// it out.
     pub fn configure<'a>(&self, config: &'a mut wasmtime::Config) -> &'a mut wasmtime::Config {
         config.memory_init_cow(false);
         config.memory_may_move(false);
         config.memory_reservation(self.slot_bytes() as u64);
         config.memory_guard_size(self.guard_bytes() as u64);
+        config.with_host_stack(Arc::new(Stacks(self.clone())));
         config.with_host_memory(Arc::new(Creator(self.clone())))
     }
 

@@ -3,7 +3,7 @@
 //!
 //! - [`Host`]: the supply of linear memories. [`Host::configure`] makes a [`wasmtime::Config`] take them from there.
 //! - [`Tenant`]: whoever is limited. [`Tenant::guest`] makes a [`Guest`], a store and an instance for it.
-//! - [`Snapshot`]: what a guest was like, for [`Guest::reset`].
+//! - [`Snapshot`]: what a guest was like, for [`Guest::reset`]. Its module is compiled from what [`expose`] returns.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -14,7 +14,7 @@
 //! host.configure(&mut config);
 //! let engine = wasmtime::Engine::new(&config)?;
 //! # let bytes = vec![];
-//! // SAFETY: the bytes are what `wasmtime compile` made, and nobody has changed them.
+//! // SAFETY: the bytes are what `wasmtime compile` made of what `expose` returned, and nobody has changed them.
 //! let module = unsafe { wasmtime::Module::deserialize(&engine, &bytes)? };
 //! let linker = wasmtime::Linker::new(&engine);
 //!
@@ -30,22 +30,27 @@
 //!
 //! # What is counted
 //!
-//! The sizes of linear memories, at least 64 KiB each, tables with 16 bytes for each element, and snapshots are the
-//! tenant's linear bytes. What wasmtime itself allocates, for an instance say, is the program's: with
+//! The sizes of linear memories, at least 64 KiB each, tables with 16 bytes for each element, stacks of async calls, and
+//! snapshots are the tenant's linear bytes. What wasmtime itself allocates, for an instance say, is the program's: with
 //! `hakmem::ScopedGlobal` as the allocator of the program, run the calls in a `hakmem::Scope` of the tenant.
 //!
 //! # Async
 //!
-//! The tenant is known to the guest; nothing has to be entered by hand. While [`Tenant::guest_async`] is polled, on
-//! whichever thread, the memories that are made are the tenant's.
+//! While the futures of [`Tenant::guest_async`] and [`Tenant::run`] are polled, on whichever thread, the memories and
+//! stacks that are made are the tenant's. Async calls run within [`Tenant::run`], or are refused. A guest keeps its stack
+//! for its next call: leave room for `Config::async_stack_size` (2 MiB unless it is set) with each guest.
+//! `examples/server.rs` is a server that does so.
 
 mod error;
+mod expose;
 mod guest;
 mod host;
 mod memory;
+mod stack;
 mod tenant;
 
 pub use error::{Error, Reason};
+pub use expose::expose;
 pub use guest::{Guest, Snapshot, State};
 pub use host::{Host, HostStats};
 pub use tenant::{Limits, ModuleLimits, Stats, Tenant};

@@ -16,7 +16,7 @@ use crate::host::Host;
 /// What a tenant may have; 0 = no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Sizes of linear memories, at least 64 KiB each, tables and snapshots.
+    /// Sizes of linear memories, at least 64 KiB each, tables, stacks of async calls, and snapshots.
     pub linear_bytes: usize,
     /// Guests at once.
     pub instances: usize,
@@ -132,6 +132,24 @@ impl Tenant {
         // SAFETY: the size is set.
         unsafe { sys::hak_wasm_tenant_stats(self.as_ptr(), &mut info) };
         info
+    }
+
+    /// Resident bytes of the tenant's memories and stacks that are its own. Cost: a pass over their page tables.
+    pub fn resident(&self) -> usize {
+        // SAFETY: for any thread.
+        unsafe { sys::hak_wasm_tenant_resident(self.as_ptr()) }
+    }
+
+    /// Those, and of each snapshot that its guests were reset to an equal part for each guest: the sum over all tenants is
+    /// what the memories really take.
+    pub fn proportional(&self) -> usize {
+        // SAFETY: for any thread.
+        unsafe { sys::hak_wasm_tenant_proportional(self.as_ptr()) }
+    }
+
+    /// A future that is polled for the tenant, on whichever thread: for async calls of its guests, whose stacks it pays.
+    pub fn run<F: Future>(&self, future: F) -> impl Future<Output = F::Output> {
+        Entered { tenant: self.clone(), future }
     }
 
     pub fn host(&self) -> &Host {

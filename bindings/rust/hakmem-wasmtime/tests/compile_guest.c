@@ -1,5 +1,6 @@
-/* compile_guest in.wat out.cwasm: compiles a guest with the settings that Host::configure makes, by a
- * wasmtime that has a compiler. */
+/* compile_guest in.wat out.cwasm [whole]: compiles a guest with the settings that Host::configure makes, by a
+ * wasmtime that has a compiler. whole: what it exports is all of its state. */
+#include <hakmem/wasm.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@ static int fail(const char *what, wasmtime_error_t *error)
 int main(int argc, char **argv)
 {
     static char text[1 << 20];
-    FILE *f = argc == 3 ? fopen(argv[1], "rb") : NULL;
+    FILE *f = argc >= 3 ? fopen(argv[1], "rb") : NULL;
     if (!f) return 1;
     const size_t size = fread(text, 1, sizeof text, f);
     fclose(f);
@@ -32,7 +33,12 @@ int main(int argc, char **argv)
     wasm_byte_vec_t binary, compiled;
     wasmtime_module_t *module = NULL;
     wasmtime_error_t *error = wasmtime_wat2wasm(text, size, &binary);
-    if (!error) error = wasmtime_module_new(engine, (const uint8_t *)binary.data, binary.size, &module);
+    hak_wasm_code copy = {NULL, 0};
+    const char *why = NULL;
+    if (!error && argc > 3 && hak_wasm_module_expose(binary.data, binary.size, &copy, &why) != 0)
+        error = wasmtime_error_new(why);
+    const void *bytes = copy.bytes ? copy.bytes : binary.data;
+    if (!error) error = wasmtime_module_new(engine, bytes, copy.bytes ? copy.size : binary.size, &module);
     if (!error) error = wasmtime_module_serialize(module, &compiled);
     if (error) return fail(argv[1], error);
     f = fopen(argv[2], "wb");

@@ -1,8 +1,25 @@
-;; What a guest may do: write, grow its memory and its table, change a global, trap, fall into a loop, recurse.
+;; What a guest may do: write, grow its memory and its table, change globals and elements, trap, fall into a loop, recurse.
 (module
   (memory (export "memory") 1 1000)
   (table $t (export "table") 1 funcref)
   (global $g (export "g") (mut i32) (i32.const 7))
+  (table $hidden 2 funcref)
+  (global $private (mut i64) (i64.const 1))
+  (type $f (func (result i32)))
+  (func $one (type $f) (i32.const 1))
+  (func $two (type $f) (i32.const 2))
+  (elem (table $hidden) (i32.const 0) func $one)
+  (elem declare func $two)
+  ;; State that no export shows.
+  (func (export "hide")
+    (global.set $private (i64.add (global.get $private) (i64.const 10)))
+    (table.set $hidden (i32.const 0) (ref.func $two))
+    (table.set $hidden (i32.const 1) (ref.func $one))
+    (table.set $t (i32.const 0) (ref.func $two)))
+  (func (export "hidden") (result i32)
+    (i32.add
+      (i32.add (i32.wrap_i64 (global.get $private)) (call_indirect $hidden (type $f) (i32.const 0)))
+      (i32.mul (i32.const 100) (i32.add (ref.is_null (table.get $hidden (i32.const 1))) (ref.is_null (table.get $t (i32.const 0)))))))
   (func (export "put") (param i32) (global.set $g (local.get 0)) (i32.store (i32.const 4096) (local.get 0)))
   (func (export "get") (result i32) (i32.load (i32.const 4096)))
   (func (export "global") (result i32) (global.get $g))

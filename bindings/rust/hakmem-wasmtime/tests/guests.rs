@@ -1,23 +1,33 @@
 //! Guests within limits, and back to their snapshots. HAKMEM_GUEST: the compiled tests/guest.wat.
 
-use hakmem_wasmtime::{Error, Guest, Host, Limits, ModuleLimits, Reason, Tenant};
+use std::future::Future;
+use std::path::PathBuf;
+
+use hakmem_wasmtime::{Error, Guest, Host, Limits, ModuleLimits, Reason, State, Tenant};
 use wasmtime::{Config, Engine, Linker, Module};
 
 const PAGE: usize = 64 << 10;
 
 struct Setup {
     host: Host,
-    linker: Linker<hakmem_wasmtime::State<()>>,
+    linker: Linker<State<()>>,
     module: Module,
 }
 
 fn setup(limits: Limits) -> Option<Setup> {
-    let path = std::env::var_os("HAKMEM_GUEST")?;
+    setup_of("guest", limits, |_| ())
+}
+
+/// A guest beside HAKMEM_GUEST.
+fn setup_of(guest: &str, limits: Limits, define: impl FnOnce(&mut Linker<State<()>>)) -> Option<Setup> {
+    let path = PathBuf::from(std::env::var_os("HAKMEM_GUEST")?).with_file_name(format!("{guest}.cwasm"));
     let host = Host::new(limits).unwrap();
     let engine = Engine::new(host.configure(&mut Config::new())).unwrap();
     // SAFETY: wasmtime made it, a moment ago.
     let module = unsafe { Module::deserialize_file(&engine, path).unwrap() };
-    Some(Setup { host, linker: Linker::new(&engine), module })
+    let mut linker = Linker::new(&engine);
+    define(&mut linker);
+    Some(Setup { host, linker, module })
 }
 
 fn call(guest: &mut Guest<()>, name: &str, argument: i32) -> wasmtime::Result<i32> {
@@ -66,6 +76,55 @@ fn a_guest_goes_back_to_its_snapshot() {
     drop((guest, other, snapshot));
     assert_eq!((linear(&tenant), tenant.stats().instances), (0, 0));
     assert_eq!(s.host.stats().live, 0);
+}
+
+#[test]
+fn what_no_export_shows_comes_back_too() {
+    let Some(s) = setup(Limits::default()) else { return };
+    let tenant = s.host.tenant("alice", Limits::default()).unwrap();
+    let (mut guest, mut other) = (make(&s, &tenant).unwrap(), make(&s, &tenant).unwrap());
+    let fresh = call(&mut guest, "hidden", 0).unwrap();
+    let snapshot = guest.snapshot().unwrap();
+    call(&mut guest, "hide", 0).unwrap();
+    let hidden = call(&mut guest, "hidden", 0).unwrap();
+    assert_ne!(hidden, fresh);
+    let later = guest.snapshot().unwrap();
+    for _ in 0..3 {
+        for guest in [&mut guest, &mut other] {
+            guest.reset(&snapshot).unwrap();
+            assert_eq!(call(guest, "hidden", 0).unwrap(), fresh);
+            guest.reset(&later).unwrap();
+            assert_eq!(call(guest, "hidden", 0).unwrap(), hidden);
+            call(guest, "hide", 0).unwrap();
+        }
+    }
+    // A function of the host's is none that another guest could have.
+    let table = guest.instance().get_table(guest.store(), "table").unwrap();
+    let function = wasmtime::Func::wrap(guest.store(), || ());
+    table.set(guest.store(), 0, function.into()).unwrap();
+    assert_eq!(guest.snapshot().err().map(|e| e.reason()), Some(Reason::Reset));
+    guest.reset(&snapshot).unwrap();
+    assert!(guest.snapshot().is_ok());
+    // Nor is there one of a module that hides its state.
+    let Some(s) = setup_of("hidden", Limits::default(), |_| ()) else { return };
+    let tenant = s.host.tenant("bob", Limits::default()).unwrap();
+    let error = make(&s, &tenant).unwrap().snapshot().err().unwrap();
+    assert_eq!(error.reason(), Reason::Reset);
+    assert!(error.to_string().contains("hakmem_wasmtime::expose"), "{error}");
+}
+
+#[test]
+fn a_module_is_copied_or_refused_with_the_reason() {
+    let empty = b"\0asm\x01\0\0\0";
+    let memory = [&empty[..], b"\x05\x03\x01\x00\x01"].concat();
+    let copy = hakmem_wasmtime::expose(&memory).unwrap();
+    assert!(copy.windows(10).any(|name| name == b"hak:memory"));
+    let imports = [&empty[..], b"\x02\x08\x01\x01a\x01m\x02\x00\x01"].concat();
+    let error = hakmem_wasmtime::expose(&imports).unwrap_err();
+    assert_eq!(error.reason(), Reason::Reset);
+    assert_eq!(error.to_string(), "hakmem: the module cannot be reset: it imports its memory");
+    assert_eq!(hakmem_wasmtime::expose(b"").unwrap_err().reason(), Reason::Reset);
+    assert_eq!(hakmem_wasmtime::expose(&copy).unwrap_err().reason(), Reason::Reset);
 }
 
 #[test]
@@ -130,7 +189,7 @@ fn a_guest_that_rests_gives_its_pages_back() {
 }
 
 /// Polls on a new thread each time, as a runtime that steals work may.
-fn block_on<F: std::future::Future + Send>(future: F) -> F::Output
+fn block_on<F: Future + Send>(future: F) -> F::Output
 where
     F::Output: Send,
 {
@@ -159,6 +218,151 @@ fn a_future_makes_guests_for_its_tenant() {
     assert_eq!(other.tenant().name(), "bob");
     drop((guest, other));
     assert_eq!((linear(&alice), linear(&bob)), (0, 0));
+}
+
+/// Lets the future go on at its next poll.
+struct Yield(bool);
+impl Future for Yield {
+    type Output = ();
+    fn poll(mut self: std::pin::Pin<&mut Self>, task: &mut std::task::Context) -> std::task::Poll<()> {
+        task.waker().wake_by_ref();
+        match std::mem::replace(&mut self.0, true) {
+            true => std::task::Poll::Ready(()),
+            false => std::task::Poll::Pending,
+        }
+    }
+}
+
+fn pausing(limits: Limits) -> Option<Setup> {
+    setup_of("pause", limits, |linker| {
+        linker.func_wrap_async("host", "pause", |_, ()| Box::new(Yield(false))).unwrap();
+    })
+}
+
+async fn call_async(guest: &mut Guest<()>, name: &str, argument: i32) -> Result<i32, Error> {
+    let f = guest.instance().get_typed_func::<i32, i32>(guest.store(), name)?;
+    Ok(f.call_async(guest.store(), argument).await?)
+}
+
+const STACK: usize = 2 << 20;
+
+#[test]
+fn stacks_of_async_calls_are_the_tenants() {
+    let Some(s) = pausing(Limits::default()) else { return };
+    let limits = Limits { linear_bytes: 2 * (STACK + 2 * PAGE), instances: 2 };
+    let (alice, bob) = (s.host.tenant("alice", limits).unwrap(), s.host.tenant("bob", Limits::default()).unwrap());
+    let mut guest = block_on(alice.guest_async(&s.linker, &s.module, ())).unwrap();
+    let before = linear(&alice);
+    let snapshot = guest.snapshot().unwrap();
+    for _ in 0..3 {
+        // On another thread at each poll.
+        assert_eq!(block_on(alice.run(call_async(&mut guest, "run", 20))).unwrap(), 20);
+        // The store keeps its stack.
+        assert!((before + STACK..=before + STACK + 2 * PAGE).contains(&linear(&alice)), "{}", linear(&alice));
+        assert_eq!(linear(&bob), 0);
+        // The end of the stack is a trap, and the guest can be reset.
+        let trap = block_on(alice.run(call_async(&mut guest, "deep", 0))).unwrap_err();
+        assert_eq!(trap.reason(), Reason::Wasmtime);
+        guest.reset(&snapshot).unwrap();
+    }
+    // A call that is given up in its middle.
+    for _ in 0..3 {
+        let mut second = block_on(alice.guest_async(&s.linker, &s.module, ())).unwrap();
+        {
+            let mut future = std::pin::pin!(alice.run(call_async(&mut second, "run", 20)));
+            let mut task = std::task::Context::from_waker(std::task::Waker::noop());
+            assert!(future.as_mut().poll(&mut task).is_pending());
+            assert!(linear(&alice) >= before + 2 * STACK);
+        }
+        drop(second);
+        assert!(linear(&alice) < before + 2 * STACK);
+    }
+    drop((guest, snapshot));
+    assert_eq!((linear(&alice), alice.stats().instances, s.host.stats().live), (0, 0, 0));
+}
+
+#[test]
+fn a_stack_over_the_limit_is_an_error_and_leaves_nothing() {
+    let Some(s) = pausing(Limits { linear_bytes: 4 * STACK, instances: 100 }) else { return };
+    let neighbour = s.host.tenant("alice", Limits::default()).unwrap();
+    let mut kinds = [0; 3];
+    // Whatever is the first that does not fit: the memory, the stack, or nothing.
+    for pages in (0..=40).chain(33..=34) {
+        let limits = Limits { linear_bytes: (pages * PAGE).max(1), instances: 1 };
+        let tenant = s.host.tenant("mallory", limits).unwrap();
+        match block_on(tenant.guest_async(&s.linker, &s.module, ())) {
+            Err(error) => {
+                assert_eq!(error.reason(), Reason::Memory, "{error}");
+                kinds[0] += 1;
+            }
+            Ok(mut guest) => match block_on(tenant.run(call_async(&mut guest, "run", 3))) {
+                Err(error) => {
+                    assert_eq!(error.reason(), Reason::Stack, "{error}");
+                    assert!(error.to_string().contains("the stack of an async call is over a limit"), "{error}");
+                    // The guest is as it was, and goes on where there is room.
+                    tenant.limit(Limits { linear_bytes: 40 * PAGE, instances: 1 });
+                    assert_eq!(block_on(tenant.run(call_async(&mut guest, "run", 3))).unwrap(), 3);
+                    kinds[1] += 1;
+                }
+                Ok(value) => {
+                    assert_eq!(value, 3);
+                    kinds[2] += 1;
+                }
+            },
+        }
+        assert_eq!((linear(&tenant), tenant.stats().instances), (0, 0));
+        let mut served = block_on(neighbour.guest_async(&s.linker, &s.module, ())).unwrap();
+        assert_eq!(block_on(neighbour.run(call_async(&mut served, "run", 1))).unwrap(), 1);
+    }
+    assert!(kinds.iter().all(|&n| n > 0), "{kinds:?}");
+    // The host's limit holds for all: two stacks of other guests, and their memories, leave no room for two more.
+    let mut guests = Vec::new();
+    let error = loop {
+        assert!(guests.len() < 5);
+        let mut guest = block_on(neighbour.guest_async(&s.linker, &s.module, ())).unwrap();
+        match block_on(neighbour.run(call_async(&mut guest, "run", 1))) {
+            Ok(_) => guests.push(guest),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((error.reason(), guests.len()), (Reason::Stack, 3));
+    drop(guests);
+    assert_eq!(s.host.stats().live, 0);
+}
+
+#[test]
+fn a_call_outside_of_the_tenant_has_no_stack() {
+    let Some(s) = pausing(Limits::default()) else { return };
+    let tenant = s.host.tenant("alice", Limits::default()).unwrap();
+    let mut guest = block_on(tenant.guest_async(&s.linker, &s.module, ())).unwrap();
+    let error = block_on(call_async(&mut guest, "run", 1)).unwrap_err();
+    assert_eq!(error.reason(), Reason::Stack);
+    assert!(error.to_string().contains("outside of Tenant::run"), "{error}");
+    // A tenant of another host is nobody, too.
+    let other = Host::new(Limits::default()).unwrap();
+    let stranger = other.tenant("bob", Limits::default()).unwrap();
+    assert_eq!(block_on(stranger.run(call_async(&mut guest, "run", 1))).unwrap_err().reason(), Reason::Stack);
+    assert_eq!(block_on(tenant.run(call_async(&mut guest, "run", 1))).unwrap(), 1);
+    // By now it has one, and who calls needs none.
+    assert_eq!(block_on(call_async(&mut guest, "run", 1)).unwrap(), 2);
+}
+
+#[test]
+fn snapshots_are_shared_out_among_their_guests() {
+    let Some(s) = setup(Limits::default()) else { return };
+    let (alice, bob) =
+        (s.host.tenant("alice", Limits::default()).unwrap(), s.host.tenant("bob", Limits::default()).unwrap());
+    let mut guest = make(&s, &alice).unwrap();
+    call(&mut guest, "put", 3).unwrap();
+    let snapshot = guest.snapshot().unwrap();
+    let alone = alice.proportional();
+    assert!(alone >= 4096 && alice.resident() == 0);
+    let mut other = make(&s, &bob).unwrap();
+    other.reset(&snapshot).unwrap();
+    assert_eq!((alice.proportional(), bob.proportional()), (alone / 2, alone / 2));
+    call(&mut other, "put", 4).unwrap();
+    assert_eq!(bob.proportional(), alone / 2 + bob.resident());
+    assert!(bob.resident() > 0);
 }
 
 #[test]

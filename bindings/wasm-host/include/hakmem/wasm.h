@@ -237,6 +237,11 @@ HAK_API int hak_wasm_tenant_stats(hak_wasm_tenant *tenant, hak_wasm_tenant_info 
  * mode returns the sizes instead. Cost: a pass over the page tables of the tenant's memories, during which no
  * memory can be made or freed. */
 HAK_API size_t hak_wasm_tenant_resident(hak_wasm_tenant *tenant);
+/* Returns the proportional resident size of the tenant's linear memories: what hak_wasm_tenant_resident
+ * returns, and of each image that a memory is attached to the image's pages divided by the memories and free
+ * slots that are attached to it. Images are in memory once, however many tenants use them, so the sum over all
+ * tenants is what they really take. Parts are rounded down to a byte. Cost: as hak_wasm_tenant_resident. */
+HAK_API size_t hak_wasm_tenant_proportional(hak_wasm_tenant *tenant);
 
 /* ---- Modules ------------------------------------------------------------------------------------- */
 
@@ -302,6 +307,14 @@ HAK_API int hak_wasm_code_put(const char *folder, const char *runtime, const voi
                               const void *code, size_t code_size, char *error, size_t error_size);
 /* Frees what hak_wasm_code_get found; code that has none is fine. */
 HAK_API void hak_wasm_code_free(hak_wasm_code *code);
+
+/* Makes a copy of a module that exports all state that its instances can change, for runtimes that show no
+ * more of an instance than its exports: the memory as "hak:memory", mutable globals as "hak:global:N", and,
+ * if tables may change, tables as "hak:table:N" and the functions that elements may be as "hak:function:N",
+ * each N from 0. (hak_wasmtime_module_new makes such copies by itself.) Returns 0, and *copy is to be freed;
+ * -1 with a static text in *why, if why is not NULL: there is other state, for instance dropped segments,
+ * imported memories or references, or the binary cannot be read. Cost: a pass over the binary, and a copy. */
+HAK_API int hak_wasm_module_expose(const void *bytes, size_t size, hak_wasm_code *copy, const char **why);
 
 /* ---- Processor time ------------------------------------------------------------------------------ */
 

@@ -18,12 +18,18 @@
  *   Order of the end: instances, images, modules, engine, tenants, host.
  *
  * WHAT A RESET COVERS
- *   hak_wasmtime_module_new reads the module. If everything that its instances can change is at most
- *   one linear memory of their own and mutable globals of numbers, it compiles a copy that exports these under names
- *   beginning with "hak:", and a reset restores all of the instance's state, after a trap too. Else
- *   hak_wasmtime_module_refused says why not: code that sets table elements or drops segments, an imported
- *   table, memory or mutable global, reference-typed globals, threads, GC types. What the embedder keeps for
- *   the guest, WASI descriptors for example, is the embedder's to reset.
+ *   hak_wasmtime_module_new reads the module. If everything that its instances can change is at most one
+ *   linear memory of their own, mutable globals of numbers, and tables of functions, it compiles a copy that
+ *   exports these under names beginning with "hak:", and a reset restores all of the instance's state, after
+ *   a trap too. Else hak_wasmtime_module_refused says why not: code that drops segments, tables of other
+ *   references that change, an imported table, memory or mutable global, reference-typed globals, threads, GC
+ *   types. Tables that no code changes, and that are not exported, cost a reset nothing; others cost a call of
+ *   wasmtime for each element. What the embedder keeps for the guest, WASI descriptors for example, is the
+ *   embedder's to reset.
+ *   Instances of several modules that import from each other are a program (hak_wasmtime_program_new): it has
+ *   one store, one image and one reset. What a part imports is then restored with the part that has it.
+ *   Components have instances that the C API does not show: their memories are the tenant's, if it is entered,
+ *   but there is no reset.
  *
  * WHAT IS WITHIN THE TENANT'S LIMITS
  *   The limit on linear bytes covers linear memories, shared ones too, and the heap of GC types and external
@@ -36,8 +42,8 @@
  *   grow is charged from the start, until the instance is closed: a table that the module declares as growing
  *   may grow by a sixteenth of the smallest limit on linear bytes that the tenant or a parent has, shared
  *   with the other such tables of the instance. Beyond that table.grow is -1. No room is charged for modules
- *   whose instances can be reset, because they have no instruction that grows a table. Without such a limit
- *   tables are charged with their initial size, and grow without end.
+ *   that were read to their ends and have no instruction that grows a table. Without such a limit tables are
+ *   charged with their initial size, and grow without end.
  *   The limit also covers an instance's globals (16 bytes each), imports, and functions that exports,
  *   elements or globals refer to (32 bytes each), beyond 32 KiB; an instance without a memory is charged with
  *   64 KiB at least.
@@ -86,7 +92,8 @@ HAK_API wasm_engine_t *hak_wasmtime_engine_new(hak_wasm_host *host, wasm_config_
                                                wasmtime_error_t **error);
 
 /* Compiles a module, under the label "load" of the tenant, which is charged, and resolves the imports. The
- * linker is used only during the call; what it defines must not belong to a store. Returns NULL with an
+ * linker is used only during the call; what it defines must not belong to a store. linker NULL = the imports
+ * are resolved with each instance: the module is for hak_wasmtime_program_new. Returns NULL with an
  * error, also if the module is over the tenant's limits on modules (hak_wasm_tenant_modules), its code is
  * over the limit on linear bytes, or it defines more than HAK_WASMTIME_MEMORIES memories. Delete the module
  * before the tenant is closed, or close the tenant with HAK_WASM_RETIRE. */
@@ -121,6 +128,27 @@ HAK_API hak_wasmtime_instance *hak_wasmtime_instance_new(hak_wasm_tenant *tenant
                                                          const hak_wasmtime_module *module, void *data,
                                                          hak_wasmtime_prepare_fn *prepare,
                                                          wasmtime_error_t **error, wasm_trap_t **trap);
+/* A module of a program of several modules. */
+typedef struct hak_wasmtime_part {
+    const char
+        *name; /* under which the parts behind it import what it exports; the last part may have NULL */
+    const hak_wasmtime_module *module;
+} hak_wasmtime_part;
+/* Makes instances of several modules in one store, in this order: a part imports from those before it, by
+ * their names, and from the linker, which is used only during the call. The program is one instance of the
+ * tenant, with the limits of one; all its parts together have HAK_WASMTIME_MEMORIES memories at most. Every
+ * function for an instance takes the program: hak_wasmtime_instance_get returns the last part, close ends
+ * all, images and resets cover the state of all. The modules must be of the linker's engine and outlive the
+ * program. Returns NULL with an error or a trap. Cost beyond instances of the modules: a copy of the linker,
+ * and looking up each import by name. */
+HAK_API hak_wasmtime_instance *hak_wasmtime_program_new(hak_wasm_tenant *tenant,
+                                                        const hak_wasmtime_part *parts, size_t count,
+                                                        const wasmtime_linker_t *linker, void *data,
+                                                        hak_wasmtime_prepare_fn *prepare,
+                                                        wasmtime_error_t **error, wasm_trap_t **trap);
+/* Returns the n-th part, from 0; NULL = there are not so many. */
+HAK_API wasmtime_instance_t *hak_wasmtime_program_part(hak_wasmtime_instance *program, size_t n);
+
 /* Closes an instance. NULL is fine. */
 HAK_API void hak_wasmtime_instance_close(hak_wasmtime_instance *instance);
 HAK_API wasmtime_context_t *hak_wasmtime_instance_context(hak_wasmtime_instance *instance);
@@ -135,14 +163,17 @@ HAK_API wasmtime_error_t *hak_wasmtime_call(hak_wasmtime_instance *instance, con
 
 /* Makes an image of the state now, for this instance and all others of its module, even of other tenants. The
  * tenant of this instance is charged for the image (hak_wasm_image_take). Returns NULL with the reason, a
- * static text: that of hak_wasmtime_module_refused, no memory, or over a limit. */
+ * static text: that of hak_wasmtime_module_refused, a function in a table that none of the modules refers to (the
+ * host's, for example), no memory, or over a limit. The tables take 4 bytes an element, charged to the tenant,
+ * or, where the module has no memory, to the host's. */
 HAK_API hak_wasmtime_image *hak_wasmtime_image_take(hak_wasmtime_instance *instance, const char **why);
 /* Drops an image, to which no instance may be reset afterwards. NULL is fine. */
 HAK_API void hak_wasmtime_image_drop(hak_wasmtime_image *image);
-/* Makes memory and globals equal to the image, byte for byte. An instance of the module that does not have
- * the image's memory yet gets it, grown as needed. Returns 0, or -1, and then the instance must be closed:
- * its memory grew beyond the image (wasmtime cannot shrink a memory), the image is of another module, or a
- * limit is reached. Cost: as hak_wasm_memory_reset. */
+/* Makes memory, globals and tables equal to the image. An instance of the module that does not have the
+ * image's memory yet gets it, grown as needed. Returns 0, or -1, and then the instance must be closed: its
+ * memory or a table grew beyond the image (wasmtime cannot shrink them), the image is of another module, or a
+ * limit is reached. Cost: as hak_wasm_memory_reset, and a call of wasmtime for each element of tables that
+ * may change. */
 HAK_API int hak_wasmtime_reset(hak_wasmtime_instance *instance, hak_wasmtime_image *image);
 /* Does what hak_wasmtime_reset does, for an instance that waits for its next request: its memory rests
  * (hak_wasm_memory_rest), so that ticks give its pages back. hak_wasmtime_call ends the rest, and so do
