@@ -119,6 +119,18 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
         learned = int(self.python(f"mode=balanced,learn={self.path('kept')}", program).stdout)
         self.assertGreater(learned, without - 5000)  # KiB; 20 MB would go
 
+    def test_a_program_that_does_little_pays_for_no_learner(self):
+        file = self.path("learned", "hakmem-policy 1\nmode fast\n")
+
+        def faults(settings):
+            program = subprocess.Popen(["/bin/sleep", "1"], env=self.environment(settings))
+            used = os.wait4(program.pid, 0)[2]
+            program.returncode = 0
+            return used.ru_minflt
+
+        # A thread, and no measurement of costs.
+        self.assertLess(faults(f"learn={file}"), faults("mode=fast") + 30)
+
     def test_a_learned_file_that_is_none_is_told_and_stays(self):
         broken = self.path("broken", "hakmem-policy 1\n\nmagazine 1\n")
         done = self.python(f"limit=64M,learn={broken}", "print(1)")

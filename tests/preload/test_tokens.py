@@ -188,12 +188,14 @@ class Tokens(Case):
         plain, token = ((instructions("loop", s * 40_000) - instructions("loop", s * 20_000)) / 20_000 for s in (-1, 1))
         named, unknown = ((instructions(w, 40_000) - instructions(w, 20_000)) / 20_000 for w in ("named", "unknown"))
         mixed, mixed_token = ((instructions("mixed", s * 1_000) - instructions("mixed", s * 500)) / 20_000 for s in (-1, 1))
+        dense = (instructions("mixed-dense", 1_000) - instructions("mixed-dense", 500)) / 20_000
         print(f"a pair of malloc and free: {plain:.1f} instructions, with a token {token:.1f}, in the name {named:.1f}, with token 0 {unknown:.1f}; "
-              f"of 40 kinds {mixed:.1f} and {mixed_token:.1f}")
+              f"of 40 kinds {mixed:.1f} and {mixed_token:.1f}, {dense:.1f} with tokens in sequence")
         self.assertLessEqual(token - plain, 2)
         self.assertLessEqual(named - plain, 2)
         self.assertLessEqual(unknown - plain, 3)
         self.assertLess(mixed_token - mixed, 4)
+        self.assertLess(dense - mixed, 4)
 
 
 CLANG = os.environ.get("CLANG_TOKENS") or shutil.which("clang-22")

@@ -14,6 +14,7 @@
 //   tokens unknown N          the same with token 0
 //   tokens named N            the same with the token in the function's name
 //   tokens mixed N            N rounds of 40 pairs, of 20 types with two sizes each; N below 0: without tokens
+//   tokens mixed-dense N      the same with tokens 1 to 20
 //   tokens forks N            N rounds of blocks with tokens, in threads, and in children that are forked
 #include <pthread.h>
 #include <sys/wait.h>
@@ -270,11 +271,11 @@ static void errors()
     require(thrown, "new throws");
 }
 
-static void mixed(bool with_tokens)
+static void mixed(bool with_tokens, size_t apart)
 {
     void *blocks[40];
     for (size_t i = 0; i < 40; i++) {
-        const size_t n = 24 + i % 20 * 16 + i / 20 * 200, token = (i % 20 + 1) * 0x9E3779B97F4A7C15u;
+        const size_t n = 24 + i % 20 * 16 + i / 20 * 200, token = (i % 20 + 1) * apart;
         blocks[i] = with_tokens ? __alloc_token_malloc(n, token) : std::malloc(n);
     }
     for (void *p : blocks)
@@ -353,11 +354,11 @@ int main(int argc, char **argv)
     } else if (std::strcmp(what, "unknown") == 0) {
         for (long i = 0; i < tokens_wanted; i++)
             std::free(__alloc_token_malloc(64, 0));
-    } else if (std::strcmp(what, "mixed") == 0) {
+    } else if (std::strncmp(what, "mixed", 5) == 0) {
         for (long i = 0; i < tokens_wanted; i++)
-            mixed(true);
+            mixed(true, what[5] ? 1 : 0x9E3779B97F4A7C15u);
         for (long i = 0; i > tokens_wanted; i--)
-            mixed(false);
+            mixed(false, 0);
     } else if (std::strcmp(what, "forks") == 0) {
         forks();
     } else return 2;

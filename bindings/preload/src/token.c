@@ -55,9 +55,9 @@ static bool same(const hks_token_slot *a, const hks_token_slot *b)
 
 /* The latest of two goes first. Where more than two allocations have the same slots, they would push each other
  * out for ever: so a slot that is taken is taken over after some misses only. */
-static void remember(const hks_token_slot *now, size_t mix)
+static void remember(const hks_token_slot *now)
 {
-    const hks_token_slot *s = hks_token_slot_of(now->n, mix), *second = second_of(s);
+    const hks_token_slot *s = hks_token_slot_of(now->n, now->token), *second = second_of(s);
     if (same(s, now) || same(second, now)) {
         writable(same(s, now) ? s : second)->bin = now->bin;
         return;
@@ -65,7 +65,7 @@ static void remember(const hks_token_slot *now, size_t mix)
     const unsigned missed = misses++;
     if (hks_token_slots == nothing) {
         if (missed % FIRST_MISSES != FIRST_MISSES - 1 || !make_slots()) return;
-        s = second = hks_token_slot_of(now->n, mix);
+        s = second = hks_token_slot_of(now->n, now->token);
     }
     if (s->token) {
         if (missed % FURTHER_MISSES != 0) return;
@@ -100,22 +100,22 @@ static __attribute__((noinline)) void *malloc_slow(size_t n, size_t token)
     return checked(hak_alloc_cs(heap, n, label_of(heap, token), 0));
 }
 
-void *hks_token_missed(size_t n, size_t token, size_t mix)
+void *hks_token_missed(size_t n, size_t token)
 {
-    const hks_token_slot *second = second_of(hks_token_slot_of(n, mix));
+    const hks_token_slot *second = second_of(hks_token_slot_of(n, token));
     if (second->token == token && second->n == n && hak_inline_at_hand(second->bin))
         return hak_inline_pop(second->bin, (hak_label)second->label);
     hak_ctx *heap = hks_thread_heap;
     if (HKS_UNLIKELY(!heap)) return malloc_slow(n, token);
     const hak_label label = label_of(heap, token);
     if (n <= HAK_INLINE_MOST && label != 0)
-        remember(&(hks_token_slot){token, n, hak_inline_bin_of(heap, n), label}, mix);
+        remember(&(hks_token_slot){token, n, hak_inline_bin_of(heap, n), label});
     return checked(hak_alloc_inline(heap, n, label));
 }
 
 static inline void *hkc_malloc(size_t n, size_t token)
 {
-    return hks_token_malloc(n, token, token);
+    return hks_token_malloc(n, token);
 }
 
 static inline void *hkc_calloc(size_t n, size_t token)

@@ -4,8 +4,6 @@
 
 #include "token_slots.h"
 
-/* Numbers are no hashes: neighbours get slots that are no neighbours. */
-#define MIX(id) ((id)*13 * sizeof(hks_token_slot))
 #define NAME(id, name) __alloc_token_##id##_##name
 #define BLOCK(id, name, parameters, ...)                                                                     \
     void *NAME(id, name) parameters;                                                                         \
@@ -19,13 +17,13 @@
     void *NAME(id, malloc)(size_t n);                                                                        \
     void *NAME(id, malloc)(size_t n)                                                                         \
     {                                                                                                        \
-        return hks_token_malloc(n, id, MIX(id));                                                             \
+        return hks_token_malloc(n, id);                                                                      \
     }
 #define QUICK_NEW(id, name)                                                                                  \
     void *NAME(id, name)(size_t n);                                                                          \
     void *NAME(id, name)(size_t n)                                                                           \
     {                                                                                                        \
-        void *p = hks_token_malloc(n, id, MIX(id));                                                          \
+        void *p = hks_token_malloc(n, id);                                                                   \
         return HKS_LIKELY(p) ? p : __alloc_token_##name(n, id);                                              \
     }
 

@@ -26,19 +26,20 @@ enum { HKS_TOKEN_SLOTS = 256 };
 extern _Thread_local const hks_token_slot *hks_token_slots
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* Returns the slot of an allocation. One addition serves as the hash, because tokens are hashes themselves;
- * sizes that are 4 bytes apart have other slots. mix: the token, or what stands for one that is none. */
-static inline const hks_token_slot *hks_token_slot_of(size_t n, size_t mix)
+/* Returns the slot of an allocation. The factor takes tokens apart that are numbers in sequence, and not
+ * hashes; it is one that a compiler multiplies by. Sizes that are 4 bytes apart have other slots. */
+static inline const hks_token_slot *hks_token_slot_of(size_t n, size_t token)
 {
-    const size_t mask = (HKS_TOKEN_SLOTS - 1) * sizeof(hks_token_slot);
-    return (const hks_token_slot *)(const void *)((const char *)hks_token_slots + ((mix + 8 * n) & mask));
+    const size_t mask = (HKS_TOKEN_SLOTS - 1) * sizeof(hks_token_slot), apart = 0x1A35;
+    return (const hks_token_slot *)(const void *)((const char *)hks_token_slots +
+                                                  ((apart * token + 8 * n) & mask));
 }
 
 /* Forgets all, where this thread's heap ends or is not to be used for now. */
 void hks_token_forget(void) __attribute__((visibility("hidden")));
 
 /* Does what is not found in its slot, or finds nothing at hand there. */
-void *hks_token_missed(size_t n, size_t token, size_t mix) __attribute__((visibility("hidden")));
+void *hks_token_missed(size_t n, size_t token) __attribute__((visibility("hidden")));
 
 /* Token 0 is unlabelled: this is malloc. */
 static inline void *hks_token_none(size_t n)
@@ -51,13 +52,13 @@ static inline void *hks_token_none(size_t n)
     return malloc(n);
 }
 
-static inline void *hks_token_malloc(size_t n, size_t token, size_t mix)
+static inline void *hks_token_malloc(size_t n, size_t token)
 {
     if (HKS_UNLIKELY(token == 0)) return hks_token_none(n);
-    const hks_token_slot *s = hks_token_slot_of(n, mix);
+    const hks_token_slot *s = hks_token_slot_of(n, token);
     if (HKS_LIKELY(s->token == token) && HKS_LIKELY(s->n == n) && HKS_LIKELY(hak_inline_at_hand(s->bin)))
         return hak_inline_pop(s->bin, (hak_label)s->label);
-    return hks_token_missed(n, token, mix);
+    return hks_token_missed(n, token);
 }
 
 #endif
