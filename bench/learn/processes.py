@@ -17,7 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 WAYS = ("without", "learn", "again", "fast")
-C = {"paced": 30, "wave": 20, "lru": 8000, "queue": 60}
+C = {"paced": 30, "wave": 20, "lru": 8000, "queue": 60, "cli": 40, "burst": 6, "json": 600, "threads": 60}
 LUA = {"server": 400, "game": 6000}
 COLUMNS = ("faults", "cpu", "mib")
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -103,6 +104,46 @@ int hkc_file_absolute(const char *name, char *out)
 
 /* ---- Writing ------------------------------------------------------------------------------------- */
 
+/* Whether a file of that name is left from a thread that had this number before. Who writes one has it locked:
+ * in another container, whose volume this is too, a thread may have the same number at the same time. */
+static bool is_stale(const char *part)
+{
+    const int fd = open(part, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    const bool busy = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (!busy) unlink(part);
+    if (fd >= 0) close(fd);
+    return !busy;
+}
+
+/* Makes the file beside the name, and locks it until it has its name. -1 = errno. */
+static int make_part(hkc_file *file, mode_t mode)
+{
+    enum { TRIES = 100 };
+    const size_t n = strlen(file->part);
+    for (int i = 0; i < TRIES; i++) {
+        struct stat is;
+        const int fd = open(file->part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        if (fd < 0 && errno != EEXIST) return -1;
+        if (fd < 0) {
+            if (!is_stale(file->part)) snprintf(file->part + n, sizeof file->part - n, "-%d", i + 1);
+            continue;
+        }
+        file->lock = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+        /* Where there are no locks, nobody takes the file for one that is left. */
+        if (file->lock >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) &&
+            fstat(fd, &is) == 0 && is.st_nlink > 0)
+            return fd;
+        const int error = file->lock < 0 ? errno : EEXIST;
+        if (file->lock < 0) unlink(file->part);
+        else close(file->lock);
+        close(fd);
+        errno = error;
+        if (error != EEXIST) return -1;
+    }
+    errno = EEXIST;
+    return -1;
+}
+
 static int open_part(hkc_file *file, const char *name, mode_t mode)
 {
     struct stat is;
@@ -116,13 +157,16 @@ static int open_part(hkc_file *file, const char *name, mode_t mode)
         file->part[0] = '\0';
         return error;
     }
-    unlink(file->part); /* of one that had this number before */
-    file->fd = open(file->part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    file->fd = make_part(file, mode);
     /* That of a file that was there goes before the umask. */
-    if (file->fd >= 0 && (!there || fchmod(file->fd, mode) == 0)) return 0;
+    if (file->fd >= 0 && (!there || fchmod(file->fd, mode) == 0)) {
+        hkc_pipe_begin(&file->quiet);
+        return 0;
+    }
     error = errno;
     if (file->fd >= 0) {
         close(file->fd);
+        close(file->lock);
         unlink(file->part);
         file->fd = -1;
     }
@@ -156,6 +200,8 @@ int hkc_file_close(hkc_file *file, int error)
     if (file->part[0] == '\0') return error;
     if (!error && rename(file->part, file->name) != 0) error = errno;
     if (error) unlink(file->part);
+    close(file->lock);
+    hkc_pipe_end(&file->quiet, error ? EFBIG : 0);
     file->part[0] = '\0';
     return error;
 }

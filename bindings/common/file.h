@@ -1,20 +1,25 @@
 /* Files that are whole or not there: what is written beside the name takes its place at the end. Until then,
- * and if a signal ends the process, what was there stays. Pipes, devices and streams that are open already
+ * and if a signal ends the process, what was there stays. Who writes at the same time writes beside each
+ * other, and the last one to end wins. Pipes, devices and streams that are open already
  * (/dev/stdout, /dev/fd/3), whose place no file may take, are written to as they are.
  *
  * Without malloc and stdio, for copies of a process in which others hold their locks. [one thread a file] */
 #ifndef HKC_FILE_H
 #define HKC_FILE_H
 
+#include "common/pipe.h"
+
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum { HKC_FILE_NAME = 4096, HKC_FILE_PART = HKC_FILE_NAME + 32 };
+enum { HKC_FILE_NAME = 4096, HKC_FILE_PART = HKC_FILE_NAME + 40 };
 
 typedef struct hkc_file {
     int fd; /* to write to; -1 = not open. Who closes it sets it to -1 */
     char name[HKC_FILE_NAME];
     char part[HKC_FILE_PART]; /* what is written beside it; "" = nothing */
+    int lock;                 /* while something is: the same file, so that nobody else takes its name */
+    hkc_pipe quiet;           /* ... the signal of a file that may not grow is kept off */
 } hkc_file;
 
 /* name: links are followed; a file that is there gives the new one its mode, and is not replaced where it may

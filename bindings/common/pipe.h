@@ -1,4 +1,5 @@
-/* SIGPIPE: that nobody reads what is written into a pipe is no reason to end the program. */
+/* SIGPIPE and SIGXFSZ: that nobody reads what is written into a pipe, or that a file may not grow further
+ * (ulimit -f), is no reason to end the program. */
 #ifndef HKC_PIPE_H
 #define HKC_PIPE_H
 
@@ -8,16 +9,16 @@
 #include <sys/types.h>
 
 typedef struct hkc_pipe {
-#ifndef _WIN32 /* where there is no such signal */
+#ifndef _WIN32 /* where there are no such signals */
     sigset_t before;
 #endif
-    bool pending; /* another one, of before */
+    bool pipe_pending, file_pending; /* other ones, of before */
 } hkc_pipe;
 
-/* Around what this thread writes; broken: a write failed with EPIPE, and the signal is taken back. Both keep
- * errno, and may be called in signal handlers. */
+/* Around what this thread writes; error: errno of a write that failed, or 0. A signal that came with EPIPE or
+ * EFBIG is taken back. Both keep errno, and may be called in signal handlers, and within each other. */
 void hkc_pipe_begin(hkc_pipe *p);
-void hkc_pipe_end(const hkc_pipe *p, bool broken);
+void hkc_pipe_end(const hkc_pipe *p, int error);
 /* write() between the two. */
 ssize_t hkc_pipe_write(int fd, const void *bytes, size_t size);
 

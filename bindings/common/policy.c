@@ -2,6 +2,7 @@
 
 #include "common/file.h"
 #include "common/pages.h"
+#include "common/pipe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,14 +13,26 @@
 
 #ifndef O_CLOEXEC /* Windows: handed to no program, and bytes as they are */
 #define O_CLOEXEC (O_NOINHERIT | O_BINARY)
+#define O_NONBLOCK 0
 #endif
 
 enum { MOST = (1 << 20) + 1 };
 
+static void block(int fd)
+{
+#ifndef _WIN32
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+#else
+    (void)fd;
+#endif
+}
+
 /* In pages of its own, for the first malloc of a process may be what reads it. NULL = errno says why. */
 static char *read_all(const char *file, size_t *n)
 {
-    int fd = open(file, O_RDONLY | O_CLOEXEC);
+    /* A named pipe into which nobody writes is empty, and no reason to wait for ever. */
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0) block(fd);
     char *text = fd >= 0 ? hkc_pages(MOST) : NULL;
     ssize_t got = text ? 1 : -1;
     for (*n = 0; got > 0 && *n < MOST; *n += (size_t)got)
@@ -32,6 +45,14 @@ static char *read_all(const char *file, size_t *n)
     return NULL;
 }
 
+static unsigned lines_of(const char *text, size_t n)
+{
+    unsigned lines = 0;
+    for (size_t i = 0; i < n; i++)
+        lines += text[i] == '\n';
+    return lines;
+}
+
 hak_policy *hkc_policy_load(const char *file, char *message, size_t size)
 {
     size_t n;
@@ -42,15 +63,22 @@ hak_policy *hkc_policy_load(const char *file, char *message, size_t size)
     }
     hak_policy_error error;
     hak_policy *policy = hak_policy_parse(NULL, text, n, &error);
-    hkc_pages_give(text, MOST);
     if (!policy) snprintf(message, size, "%s:%u: %s", file, error.line, error.text);
+    /* Half a number is a number, too. */
+    if (policy && text[n - 1] != '\n') {
+        snprintf(message, size, "%s:%u: the last line has no end, the file seems to be cut off", file,
+                 lines_of(text, n) + 1);
+        hak_policy_unref(policy);
+        policy = NULL;
+    }
+    hkc_pages_give(text, MOST);
     return policy;
 }
 
 static int write_all(int fd, const char *text, size_t n)
 {
     while (n > 0) {
-        ssize_t done = write(fd, text, n < MOST ? (unsigned)n : (unsigned)MOST);
+        ssize_t done = hkc_pipe_write(fd, text, n < MOST ? n : MOST);
         if (done < 0 && errno != EINTR) return errno;
         if (done > 0) {
             text += done;

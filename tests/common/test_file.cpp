@@ -7,6 +7,7 @@ extern "C" {
 #include "catch.h"
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,7 +17,9 @@ extern "C" {
 #include <set>
 #include <sstream>
 #include <string>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using names = std::set<std::string>;
@@ -204,6 +207,64 @@ TEST_CASE("what one that is gone was writing can be removed")
     hkc_file_remove_part("link", 12);
     hkc_file_remove_part("none", 12);
     CHECK(here.files() == names{"link", "r.part-13"});
+}
+
+// What a thread of another container does whose number is the same: here it is this thread.
+TEST_CASE("two that write with the same number at the same time write two files, and the last one wins")
+{
+    folder here;
+    REQUIRE(store("r", "old") == 0);
+    hkc_file one, two;
+    REQUIRE(hkc_file_open(&one, "r", 0600) == 0);
+    REQUIRE(write(one.fd, "first", 5) == 5);
+    REQUIRE(hkc_file_open(&two, "r", 0600) == 0);
+    CHECK(std::string(one.part) != two.part);
+    REQUIRE(write(two.fd, "sec", 3) == 3);
+    CHECK(hkc_file_close(&one, 0) == 0);
+    CHECK(content("r") == "first");
+    REQUIRE(write(two.fd, "ond", 3) == 3);
+    CHECK(hkc_file_close(&two, 0) == 0);
+    CHECK(content("r") == "second");
+    CHECK(here.files() == names{"r"});
+}
+
+TEST_CASE("what one left that had this number before is in nobody's way")
+{
+    folder here;
+    hkc_file file;
+    REQUIRE(hkc_file_open(&file, "r", 0600) == 0);
+    const std::string part = file.part;
+    CHECK(hkc_file_close(&file, ECANCELED) == ECANCELED);
+    std::ofstream(part) << "half";
+    CHECK(store("r", "whole") == 0);
+    CHECK(content("r") == "whole");
+    CHECK(here.files() == names{"r"});
+}
+
+TEST_CASE("a file that may not grow is an error, and no signal ends the process")
+{
+    folder here;
+    REQUIRE(store("r", "old") == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        const rlimit small = {4, RLIM_INFINITY};
+        setrlimit(RLIMIT_FSIZE, &small);
+        signal(SIGXFSZ, SIG_DFL);
+        hkc_file file;
+        if (hkc_file_open(&file, "r", 0600) != 0) _exit(1);
+        int error = 0;
+        for (int i = 0; i < 3 && !error; i++)
+            if (write(file.fd, "abcdef", 6) < 0) error = errno;
+        sigset_t set;
+        const bool told = error == EFBIG && hkc_file_close(&file, error) == EFBIG;
+        pthread_sigmask(SIG_BLOCK, nullptr, &set);
+        sigismember(&set, SIGXFSZ) == 0 && told ? _exit(0) : _exit(2);
+    }
+    int status = -1;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+    CHECK(content("r") == "old");
+    CHECK(here.files() == names{"r"});
 }
 
 TEST_CASE("the absolute name of a file that need not exist")

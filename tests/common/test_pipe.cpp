@@ -1,8 +1,10 @@
-// Writes into a pipe that nobody reads, and the signal that comes with them.
+// Writes into a pipe that nobody reads, or a file that may not grow, and the signals that come with them.
 #include "catch.h"
 
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
+#include <sys/resource.h>
 #include <unistd.h>
 
 extern "C" {
@@ -32,8 +34,8 @@ struct Broken {
     {
         hkc_pipe quiet;
         hkc_pipe_begin(&quiet);
-        const bool broken = write(fd, "x", 1) < 0 && errno == EPIPE;
-        hkc_pipe_end(&quiet, broken);
+        const int error = write(fd, "x", 1) < 0 ? errno : 0;
+        hkc_pipe_end(&quiet, error);
         CHECK(errno == EPIPE);
     }
 };
@@ -131,7 +133,7 @@ TEST_CASE("a signal that comes from elsewhere meanwhile is not taken")
     hkc_pipe_begin(&quiet);
     raise(SIGPIPE);
     CHECK(caught == 0);
-    hkc_pipe_end(&quiet, false);
+    hkc_pipe_end(&quiet, 0);
     CHECK(caught == 1);
 }
 
@@ -143,4 +145,70 @@ TEST_CASE("who ignores the signal goes on ignoring it")
     broken.write_quietly();
     CHECK_FALSE(is_pending());
     CHECK(signal(SIGPIPE, SIG_IGN) == SIG_IGN);
+}
+
+namespace
+{
+
+// A file that may not grow while this is there. The signal's default ends the test.
+struct Full {
+    FILE *file = tmpfile();
+    rlimit before{};
+    void (*handler)(int) = signal(SIGXFSZ, SIG_DFL);
+
+    Full()
+    {
+        REQUIRE(file);
+        REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
+        const rlimit none = {0, before.rlim_max};
+        REQUIRE(setrlimit(RLIMIT_FSIZE, &none) == 0);
+    }
+    ~Full()
+    {
+        setrlimit(RLIMIT_FSIZE, &before);
+        signal(SIGXFSZ, handler);
+        fclose(file);
+    }
+};
+
+bool file_signal_waits()
+{
+    sigset_t set;
+    sigpending(&set);
+    return sigismember(&set, SIGXFSZ) == 1;
+}
+
+} // namespace
+
+TEST_CASE("a file that may not grow raises nothing")
+{
+    Full full;
+    for (int i = 0; i < 3; i++) {
+        const ssize_t n = hkc_pipe_write(fileno(full.file), "x", 1);
+        const int error = errno;
+        CHECK((n == -1 && error == EFBIG));
+        CHECK_FALSE(file_signal_waits());
+    }
+    sigset_t set;
+    pthread_sigmask(SIG_BLOCK, nullptr, &set);
+    CHECK(sigismember(&set, SIGXFSZ) == 0);
+}
+
+TEST_CASE("the file's signal that was pending stays pending, within another pair, too")
+{
+    Full full;
+    caught = 0;
+    signal(SIGXFSZ, on_pipe);
+    sigset_t set, before;
+    sigemptyset(&set);
+    sigaddset(&set, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &set, &before);
+    raise(SIGXFSZ);
+    hkc_pipe quiet;
+    hkc_pipe_begin(&quiet);
+    CHECK(hkc_pipe_write(fileno(full.file), "x", 1) == -1);
+    hkc_pipe_end(&quiet, EFBIG);
+    CHECK(file_signal_waits());
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    CHECK(caught == 1);
 }

@@ -188,3 +188,71 @@ TEST_CASE("inline: blocks at hand while a profile counts")
     for (void *p : blocks)
         hak_free(ctx, p);
 }
+
+TEST_CASE("inline: a bin that is kept has nothing at hand while it is not the one for its size")
+{
+    TestSpace s;
+    Options options = ctx_options();
+    options.shared = GENERATE(false, true);
+    TestCtx ctx(s.space, &options);
+    hak_ctx *heap = hak_ctx_thread(ctx);
+    struct Kept {
+        size_t n;
+        hak_inline_bin *bin;
+    };
+    std::vector<Kept> kept;
+    std::set<void *> live;
+    size_t others = 0, taken = 0;
+    auto keep = [&] {
+        for (size_t n = 1; n <= HAK_INLINE_MOST; n += 15)
+            kept.push_back({n, hak_inline_bin_of(heap, n)});
+    };
+    auto look = [&] {
+        for (const Kept &k : kept) {
+            const bool other = hak_inline_bin_of(heap, k.n) != k.bin, hand = hak_inline_at_hand(k.bin);
+            others += other;
+            if (other && hand) FAIL("blocks at hand in another bin for " << k.n);
+            if (!hand) continue;
+            taken++;
+            void *p = hak_inline_pop(k.bin, 0);
+            if (hak_usable_size(ctx, p) < k.n || !live.insert(p).second) FAIL("a block twice, or too small");
+        }
+    };
+    auto work = [&] {
+        std::vector<void *> blocks;
+        for (size_t i = 0; i < 4000; i++)
+            blocks.push_back(hak_alloc_cs(heap, 1 + i * 7 % 1200, 0, 7));
+        for (void *p : blocks)
+            hak_free(heap, p);
+    };
+    keep();
+    look();
+    for (int round = 0; round < 3; round++) {
+        work();
+        keep();
+        look();
+        hak_profile_options profile = HAK_PROFILE_OPTIONS_INIT;
+        profile.mean = 4096;
+        profile.one_by_one = round == 1;
+        REQUIRE(hak_profile_start(ctx, &profile) == 0);
+        look();
+        work();
+        look();
+        keep();
+        if (round == 2) REQUIRE(hak_label_define(ctx, "late") == 1);
+        look();
+        REQUIRE(hak_profile_stop(ctx) == 0);
+        hak_free(heap, hak_alloc(heap, 40)); // a thread's heap sees it when it comes by
+        look();
+        work();
+        look();
+        hak_ctx_trim(ctx);
+        look();
+        for (void *p : live)
+            hak_free(heap, p);
+        live.clear();
+    }
+    CHECK(others > 100);
+    CHECK(taken > 100);
+    require_sound(ctx);
+}

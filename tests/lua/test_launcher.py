@@ -241,6 +241,17 @@ class Options(Case):
         ):
             self.assertEqual(self.one_line(option, "-e", "print(1)"), f"{PROGRAM}: {what}")
 
+    def test_a_file_to_learn_into_that_cannot_be_written(self):
+        done = subprocess.run(["bash", "-c", 'ulimit -f 0; "$@" 2>&1 | cat; exit ${PIPESTATUS[0]}', "-",
+                               PROGRAM, "--hak-learn=p", "-e", "print(1)"], cwd=self.dir, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.stdout.replace("1\n", "", 1), f"{PROGRAM}: cannot write what was learned: {os.path.realpath(self.dir)}/p: File too large\n")
+
+    def test_a_file_to_learn_into_after_the_program_changed_its_directory(self):
+        code = "local ok, ffi = pcall(require, 'ffi') if not ok then os.exit(9) end ffi.cdef'int chdir(const char *);' ffi.C.chdir('/')"
+        if self.run_hak("--hak-learn=p", "-e", code).returncode == 9:
+            self.skipTest("nothing here changes the directory")
+        self.assertIn("hakmem-policy 1\n", self.read("p"))
+
     def test_a_heap_for_all_threads(self):
         code = "print(pcall(function() return type(require 'hakmem.adopt' { shared = true }.stats()) end))"
         self.assertEqual(self.run_hak("--hak-shared", "-e", code).stdout, "true\ttable\n")

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 
-from shim import HELPERS, PYTHON, Case, main, reports
+from shim import HELPERS, PYTHON, SHIM, Case, main, reports
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from sizes import NONE, SIZES  # noqa: E402
@@ -119,6 +119,18 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
         learned = int(self.python(f"mode=balanced,learn={self.path('kept')}", program).stdout)
         self.assertGreater(learned, without - 5000)  # KiB; 20 MB would go
 
+    def test_a_program_that_does_little_pays_for_no_learner(self):
+        file = self.path("learned", "hakmem-policy 1\nmode fast\n")
+
+        def faults(settings):
+            program = subprocess.Popen(["/bin/sleep", "1"], env=self.environment(settings))
+            used = os.wait4(program.pid, 0)[2]
+            program.returncode = 0
+            return used.ru_minflt
+
+        # A thread, and no measurement of costs.
+        self.assertLess(faults(f"learn={file}"), faults("mode=fast") + 30)
+
     def test_a_learned_file_that_is_none_is_told_and_stays(self):
         broken = self.path("broken", "hakmem-policy 1\n\nmagazine 1\n")
         done = self.python(f"limit=64M,learn={broken}", "print(1)")
@@ -126,6 +138,45 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
         self.assertIn(f"{broken}:3: magazine: 2 to 128, or none (HAK_NONE); the program is not started", done.stderr)
         with open(broken) as f:
             self.assertEqual(f.read(), "hakmem-policy 1\n\nmagazine 1\n")
+
+    def test_a_file_that_may_not_grow_is_told_and_ends_nobody(self):
+        old = "hakmem-policy 1\nmode fast\n"
+
+        def full(settings, command):  # Python would ignore the signal
+            return self.start(["bash", "-c", f"ulimit -f 0; exec {command}"], settings)
+
+        for key in ("learn", "report", "profile"):
+            file = self.path(key)
+            done = full(f"{key}={file}", "/bin/true")
+            self.assertEqual(done.returncode, 0, key)
+            self.assertRegex(done.stderr, rf"\Ahakmem: HAKMEM: no {key} in {file}: File too large\n\Z")
+        # What was there stays, and nothing is left beside it.
+        kept = self.path("kept", old)
+        self.need("perl")
+        done = full(f"learn={kept}", "perl -e '$t = time; while (time - $t < 4) { my @a = map { q(x) x 1000 } 1 .. 100 }'")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(f"no learn in {kept}: File too large", done.stderr)
+        with open(kept) as f:
+            self.assertEqual(f.read(), old)
+        self.assertEqual([f for f in os.listdir(self.dir) if ".part-" in f], [])
+
+    def test_a_policy_in_a_pipe(self):
+        pipe = self.path("pipe")
+        os.mkfifo(pipe)
+        for key in ("policy", "learn"):
+            done = self.start(["/bin/true"], f"{key}={pipe}")
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"{pipe}:1: 'hakmem-policy 1' expected; the program is not started", done.stderr)
+        shell = "exec env LD_PRELOAD=%s HAKMEM=policy=<(sleep 0.2; printf 'hakmem-policy 1\\nmode fast\\n') /bin/true" % SHIM
+        done = self.start(["bash", "-c", shell])
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_a_policy_that_is_cut_off_is_told(self):
+        cut = self.path("cut", "hakmem-policy 1\nexpected_bytes 33")
+        for key in ("policy", "learn"):
+            done = self.start(["/bin/true"], f"{key}={cut}")
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"{cut}:2: the last line has no end, the file seems to be cut off; the program", done.stderr)
 
     def test_a_policy_that_is_none_is_told_with_its_line(self):
         broken = self.path("broken", "hakmem-policy 1\n\nmagazine 1\n")

@@ -106,6 +106,11 @@ class Tokens(Case):
                 self.assertEqual(len(labels), count)
                 self.assertEqual(set(labels.values()), {400})
 
+    def test_what_a_thread_remembers_ends_with_its_heap(self):
+        for settings in ("", ",mode=fast", ",check=abort", f",profile={self.path('p')},rate=16K"):
+            with self.subTest(settings):
+                self.assertEqual(self.labels("forks", 3, settings=settings), {})
+
     def test_blocks_that_change_their_size(self):
         expected = {f"token {2000 + i:016x}": 1 for i in (1, 2, 3, 4, 6)}
         self.assertEqual(self.labels("realloc"), expected)
@@ -173,16 +178,24 @@ class Tokens(Case):
     def test_what_it_costs(self):
         self.need("valgrind")
 
-        def instructions(count):
+        def instructions(what, count):
             out = self.path("callgrind")
-            subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", TOKENS, "loop", str(count)],
+            subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", TOKENS, what, str(count)],
                            env=self.environment(), capture_output=True, check=True, timeout=100)
             with open(out) as file:
                 return int(re.search(r"^(?:summary|totals): (\d+)", file.read(), re.M)[1])
 
-        plain, token = ((instructions(s * 40_000) - instructions(s * 20_000)) / 20_000 for s in (-1, 1))
-        print(f"a pair of malloc and free: {plain:.1f} instructions, with a token {token:.1f}")
-        self.assertLess(token - plain, 15)
+        plain, token = ((instructions("loop", s * 40_000) - instructions("loop", s * 20_000)) / 20_000 for s in (-1, 1))
+        named, unknown = ((instructions(w, 40_000) - instructions(w, 20_000)) / 20_000 for w in ("named", "unknown"))
+        mixed, mixed_token = ((instructions("mixed", s * 1_000) - instructions("mixed", s * 500)) / 20_000 for s in (-1, 1))
+        dense = (instructions("mixed-dense", 1_000) - instructions("mixed-dense", 500)) / 20_000
+        print(f"a pair of malloc and free: {plain:.1f} instructions, with a token {token:.1f}, in the name {named:.1f}, with token 0 {unknown:.1f}; "
+              f"of 40 kinds {mixed:.1f} and {mixed_token:.1f}, {dense:.1f} with tokens in sequence")
+        self.assertLessEqual(token - plain, 2)
+        self.assertLessEqual(named - plain, 2)
+        self.assertLessEqual(unknown - plain, 3)
+        self.assertLess(mixed_token - mixed, 4)
+        self.assertLess(dense - mixed, 4)
 
 
 CLANG = os.environ.get("CLANG_TOKENS") or shutil.which("clang-22")

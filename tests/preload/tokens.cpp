@@ -11,7 +11,13 @@
 //   tokens errors             what cannot be had
 //   tokens misuse             a second free of a block with token 0xABC
 //   tokens loop N             N pairs of an allocation with a token and a free; N below 0: without a token
+//   tokens unknown N          the same with token 0
+//   tokens named N            the same with the token in the function's name
+//   tokens mixed N            N rounds of 40 pairs, of 20 types with two sizes each; N below 0: without tokens
+//   tokens mixed-dense N      the same with tokens 1 to 20
+//   tokens forks N            N rounds of blocks with tokens, in threads, and in children that are forked
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -69,6 +75,7 @@ void *__alloc_token__ZnamSt11align_val_tRKSt9nothrow_t(size_t n, size_t align, c
 void *__alloc_token_0_malloc(size_t n);
 void *__alloc_token_1_calloc(size_t count, size_t n);
 void *__alloc_token_2_realloc(void *p, size_t n);
+void *__alloc_token_3_malloc(size_t n);
 void *__alloc_token_3_reallocarray(void *p, size_t count, size_t n);
 int __alloc_token_4_posix_memalign(void **out, size_t align, size_t n);
 void *__alloc_token_5_aligned_alloc(size_t align, size_t n);
@@ -264,6 +271,62 @@ static void errors()
     require(thrown, "new throws");
 }
 
+static void mixed(bool with_tokens, size_t apart)
+{
+    void *blocks[40];
+    for (size_t i = 0; i < 40; i++) {
+        const size_t n = 24 + i % 20 * 16 + i / 20 * 200, token = (i % 20 + 1) * apart;
+        blocks[i] = with_tokens ? __alloc_token_malloc(n, token) : std::malloc(n);
+    }
+    for (void *p : blocks)
+        std::free(p);
+}
+
+// Blocks with a pattern of their own, so that one that is given out twice is found.
+static void *patterns(void *salt)
+{
+    struct {
+        unsigned char *p;
+        size_t n;
+    } blocks[300];
+    const size_t base = reinterpret_cast<size_t>(salt);
+    for (int round = 0; round < 20; round++) {
+        size_t i = 0;
+        for (auto &b : blocks) {
+            b.n = 16 + (i * 37 + base) % 700;
+            b.p = static_cast<unsigned char *>(__alloc_token_malloc(b.n, (i % 30 + 1) * 0x9E3779B97F4A7C15u));
+            std::memset(b.p, static_cast<int>(i++ + base), b.n);
+        }
+        i = 0;
+        for (auto &b : blocks) {
+            const unsigned char expected = static_cast<unsigned char>(i++ + base);
+            require(b.p[0] == expected && b.p[b.n / 2] == expected && b.p[b.n - 1] == expected,
+                    "a block twice");
+            std::free(b.p);
+        }
+    }
+    return nullptr;
+}
+
+static void forks()
+{
+    for (long round = 0; round < tokens_wanted; round++) {
+        pthread_t all[3];
+        size_t salt = 1;
+        for (pthread_t &t : all)
+            require(pthread_create(&t, nullptr, patterns, reinterpret_cast<void *>(salt++)) == 0, "a thread");
+        patterns(nullptr);
+        const pid_t child = fork();
+        require(child >= 0, "fork");
+        patterns(reinterpret_cast<void *>(salt));
+        if (child == 0) _exit(0);
+        int status = -1;
+        require(waitpid(child, &status, 0) == child && status == 0, "the child");
+        for (pthread_t &t : all)
+            pthread_join(t, nullptr);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
@@ -285,6 +348,19 @@ int main(int argc, char **argv)
             std::free(__alloc_token_malloc(64, 0xF123456789ABCDEFu));
         for (long i = 0; i > tokens_wanted; i--)
             std::free(std::malloc(64));
+    } else if (std::strcmp(what, "named") == 0) {
+        for (long i = 0; i < tokens_wanted; i++)
+            std::free(__alloc_token_3_malloc(64));
+    } else if (std::strcmp(what, "unknown") == 0) {
+        for (long i = 0; i < tokens_wanted; i++)
+            std::free(__alloc_token_malloc(64, 0));
+    } else if (std::strncmp(what, "mixed", 5) == 0) {
+        for (long i = 0; i < tokens_wanted; i++)
+            mixed(true, what[5] ? 1 : 0x9E3779B97F4A7C15u);
+        for (long i = 0; i > tokens_wanted; i--)
+            mixed(false, 0);
+    } else if (std::strcmp(what, "forks") == 0) {
+        forks();
     } else return 2;
     return 0;
 }

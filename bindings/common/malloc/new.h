@@ -1,6 +1,7 @@
 /* operator new by its names in the ABI of C++ (Itanium, size_t = unsigned long), so that nothing of a C++
  * library is linked. Where memory is short, the running program's C++ library is asked for its new_handler
- * and throws its own std::bad_alloc. Who includes this has defined the macros of blocks.h. */
+ * and throws its own std::bad_alloc. Who includes this has defined the macros of blocks.h, and HKC_NEW, the
+ * function that gives the blocks. */
 #ifndef HKC_MALLOC_NEW_H
 #define HKC_MALLOC_NEW_H
 
@@ -41,7 +42,7 @@ static __attribute__((cold, noinline)) int try_again(int may_throw)
 static inline void *new_plain(size_t n, int may_throw HKC_TOKEN)
 {
     for (;;) {
-        void *p = HKC_FUNCTION(malloc)(n HKC_PASS);
+        void *p = HKC_NEW(n HKC_PASS);
         if (__builtin_expect(!!p, 1)) return p;
         if (!try_again(may_throw)) return NULL;
     }

@@ -2,6 +2,7 @@
 #define HKC_FUNCTION(name) name
 #define HKC_TOKEN
 #define HKC_PASS
+#define HKC_NEW malloc
 #include "common/malloc/new.h"
 
 /* The real size and alignment are in the heap: what else is passed to delete is not needed. */

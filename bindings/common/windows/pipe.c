@@ -8,9 +8,9 @@ void hkc_pipe_begin(hkc_pipe *p)
     (void)p;
 }
 
-void hkc_pipe_end(const hkc_pipe *p, bool broken)
+void hkc_pipe_end(const hkc_pipe *p, int error)
 {
-    (void)p, (void)broken;
+    (void)p, (void)error;
 }
 
 ssize_t hkc_pipe_write(int fd, const void *bytes, size_t size)

@@ -1,14 +1,17 @@
 /* --hak-learn: what the context of the program learns, and the file that the next start begins with. */
 #include "launcher.h"
 
+#include "common/file.h"
 #include "common/learn.h"
 
 #include <lauxlib.h>
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static hkc_learning learning;
+static char learned_file[HKC_FILE_NAME];
 
 bool hkl_learn_wanted(const hkl_options *o)
 {
@@ -21,6 +24,14 @@ bool hkl_learn_plan(hkl_options *o, char *message, size_t size)
     if (o->learn_file && !o->policy && !hkc_learn_load(o->learn_file, &o->policy, why, sizeof why)) {
         snprintf(message, size, "--hak-learn: %s", why);
         return false;
+    }
+    if (o->learn_file) {
+        /* The program may change its directory before the file is written. */
+        const int error = hkc_file_absolute(o->learn_file, learned_file);
+        if (error) {
+            snprintf(message, size, "--hak-learn: %.300s: %s", o->learn_file, strerror(error));
+            return false;
+        }
     }
     o->policy = hkc_memory_begin(o->policy, &o->memory, hkl_learn_wanted(o), o->mode_named);
     return true;
@@ -67,8 +78,12 @@ bool hkl_learn_start(const hkl_options *o, lua_State *L, hak_ctx *ctx)
 
 bool hkl_learn_finish(const hkl_options *o)
 {
-    if (hkc_learn_finish(&learning, o->learn_file, o->mode == HAK_MODE_RESEARCH ? STDERR_FILENO : -1) == 0)
-        return true;
-    hkl_message("cannot write what was learned");
+    const char *file = o->learn_file ? learned_file : NULL;
+    const int error = hkc_learn_finish(&learning, file, o->mode == HAK_MODE_RESEARCH ? STDERR_FILENO : -1);
+    char line[HKC_FILE_NAME + 128];
+    if (error == 0) return true;
+    snprintf(line, sizeof line, "cannot write what was learned%s%s: %s", file ? ": " : "", file ? file : "",
+             strerror(error));
+    hkl_message(line);
     return false;
 }

@@ -8,6 +8,7 @@
 #include "profile.h"
 #include "report.h"
 #include "settings.h"
+#include "token_slots.h"
 
 #include <hakmem/trace.h>
 
@@ -25,6 +26,7 @@ static void thread_end(void)
 {
     ended = true;
     hks_thread_heap = NULL;
+    hks_token_forget();
     atomic_fetch_add(&hks_process.threads_gone, 1);
 }
 
@@ -36,6 +38,7 @@ static void in_child(void)
     if (!listen_due) return;
     forked = hks_thread_heap;
     hks_thread_heap = NULL;
+    hks_token_forget();
 }
 
 enum { SITES = 16 };

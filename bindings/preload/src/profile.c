@@ -187,7 +187,7 @@ static void write_file(unsigned number)
         const int failed = hkc_json_close(&w);
         error = hkc_file_close(&file, failed ? failed : lost);
     }
-    hkc_pipe_end(&quiet, error == EPIPE);
+    hkc_pipe_end(&quiet, error);
     if (error) hks_report_failed("profile", target, error);
 }
 

@@ -1,5 +1,6 @@
 /* What happens at the start and at the end of the program. */
 #include "aside.h"
+#include "common/costs.h"
 #include "common/file.h"
 #include "common/helper.h"
 #include "common/learn.h"
@@ -23,6 +24,8 @@ static hkc_learning learning;
 static atomic_bool learning_taken, learning_begun;
 static pid_t main_process; /* a child that was forked learns nothing */
 
+enum { BRIEF_NS = 100000000 };
+
 static bool begin_learning(void)
 {
     const hks_settings *settings = hks_settings_get();
@@ -43,9 +46,12 @@ static void keeper(void)
     for (uint64_t slept = 0;;) {
         struct timespec period = {(time_t)(step / second), (long)(step % second)};
         nanosleep(&period, NULL);
-        /* Here first: a learner costs a brief program more pages than the program itself takes. */
-        if (ticks && !atomic_load(&learning_begun) && begin_learning()) atomic_store(&learning_begun, true);
-        if (ticks) hak_learner_look(hks_heap_shared(), 0);
+        /* A learner costs a brief program more pages than the program itself takes, and on a machine that is
+         * busy a brief program takes long. */
+        const bool begun = atomic_load(&learning_begun);
+        if (ticks && !begun && hkc_costs_cpu_ns() >= BRIEF_NS && begin_learning())
+            atomic_store(&learning_begun, true);
+        if (begun) hak_learner_look(hks_heap_shared(), 0);
         slept += step;
         if (settings->trim == 0 || slept < settings->trim * second) continue;
         hak_ctx_trim(hks_heap_shared());

@@ -2,6 +2,8 @@
  * with more tokens than there are here is not linked; it needs -falloc-token-max=16 then. */
 #include "token.h"
 
+#include "token_slots.h"
+
 #define NAME(id, name) __alloc_token_##id##_##name
 #define BLOCK(id, name, parameters, ...)                                                                     \
     void *NAME(id, name) parameters;                                                                         \
@@ -10,8 +12,23 @@
         return __alloc_token_##name(__VA_ARGS__, id);                                                        \
     }
 
+/* Most calls: they need not pass the token on. */
+#define QUICK_MALLOC(id)                                                                                     \
+    void *NAME(id, malloc)(size_t n);                                                                        \
+    void *NAME(id, malloc)(size_t n)                                                                         \
+    {                                                                                                        \
+        return hks_token_malloc(n, id);                                                                      \
+    }
+#define QUICK_NEW(id, name)                                                                                  \
+    void *NAME(id, name)(size_t n);                                                                          \
+    void *NAME(id, name)(size_t n)                                                                           \
+    {                                                                                                        \
+        void *p = hks_token_malloc(n, id);                                                                   \
+        return HKS_LIKELY(p) ? p : __alloc_token_##name(n, id);                                              \
+    }
+
 #define ID(id)                                                                                               \
-    BLOCK(id, malloc, (size_t n), n)                                                                         \
+    QUICK_MALLOC(id)                                                                                         \
     BLOCK(id, calloc, (size_t count, size_t n), count, n)                                                    \
     BLOCK(id, realloc, (void *p, size_t n), p, n)                                                            \
     BLOCK(id, reallocarray, (void *p, size_t count, size_t n), p, count, n)                                  \
@@ -19,8 +36,8 @@
     BLOCK(id, memalign, (size_t align, size_t n), align, n)                                                  \
     BLOCK(id, valloc, (size_t n), n)                                                                         \
     BLOCK(id, pvalloc, (size_t n), n)                                                                        \
-    BLOCK(id, _Znwm, (size_t n), n)                                                                          \
-    BLOCK(id, _Znam, (size_t n), n)                                                                          \
+    QUICK_NEW(id, _Znwm)                                                                                     \
+    QUICK_NEW(id, _Znam)                                                                                     \
     BLOCK(id, _ZnwmRKSt9nothrow_t, (size_t n, const void *nothrow), n, nothrow)                              \
     BLOCK(id, _ZnamRKSt9nothrow_t, (size_t n, const void *nothrow), n, nothrow)                              \
     BLOCK(id, _ZnwmSt11align_val_t, (size_t n, size_t align), n, align)                                      \

@@ -129,7 +129,7 @@ void hkp_report_write(bool gil)
     hkc_pipe quiet;
     hkc_pipe_begin(&quiet);
     int error = write_target(gil);
-    hkc_pipe_end(&quiet, error == EPIPE);
+    hkc_pipe_end(&quiet, error);
     written = true;
     errno = saved;
 }
@@ -160,7 +160,7 @@ static int pass(int fd, int to)
         else if (errno != EINTR) error = errno;
         n = 0;
     }
-    hkc_pipe_end(&quiet, error == EPIPE);
+    hkc_pipe_end(&quiet, error);
     return error;
 }
 

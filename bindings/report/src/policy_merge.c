@@ -34,6 +34,9 @@ typedef struct merged {
     hak_tuning tuning;
     hak_hint hints[HAK_HINTS_MOST];
     hak_undone undone[HAK_UNDONE_MOST];
+    hak_undone machine; /* price and fault_ns of most of what was undone */
+    const char *left_out;
+    size_t left_out_count; /* files of other machines, and the first of them */
 } merged;
 
 hak_policy *hkr_load_policy(const char *file, const char *head)
@@ -151,15 +154,33 @@ static bool alike(const hak_undone *a, const hak_undone *b)
     return a->price == b->price && a->fault_ns / 2 <= b->fault_ns && b->fault_ns / 2 <= a->fault_ns;
 }
 
+/* The price at which half of the windows of all that was undone were seen, or with that price the cost of a
+ * fault: so the order of the files does not matter. */
+static unsigned usual(const merged *m, const source *s, size_t count, vote *votes, unsigned price)
+{
+    size_t n = 0;
+    for (size_t k = 0; k < count; k++) {
+        hak_undone found[HAK_UNDONE_MOST];
+        const bool same_mode = hak_policy_mode(s[k].policy) == m->o.mode;
+        const size_t all = same_mode ? hak_policy_undone(s[k].policy, found, HAK_UNDONE_MOST) : 0;
+        for (size_t i = 0; i < all; i++)
+            if (!price || found[i].price == price)
+                votes[n++] = (vote){price ? found[i].fault_ns : found[i].price, found[i].windows};
+    }
+    return n ? (unsigned)median(votes, n) : 0;
+}
+
 static void merge_undone(merged *m, const source *s)
 {
     hak_undone found[HAK_UNDONE_MOST];
     const size_t n = hak_policy_undone(s->policy, found, HAK_UNDONE_MOST);
+    bool left_out = false;
     for (size_t i = 0; i < n; i++) {
         const hak_undone *u = &found[i];
-        if (m->o.undone_count && !alike(u, &m->undone[0])) {
-            failed(s->file, "what was undone there is left out: prices or costs of page faults differ");
-            return;
+        if (!alike(u, &m->machine)) {
+            if (!left_out && m->left_out_count++ == 0) m->left_out = s->file;
+            left_out = true;
+            continue;
         }
         size_t at = 0;
         while (at < m->o.undone_count && (strcmp(m->undone[at].number, u->number) != 0 ||
@@ -202,6 +223,18 @@ static bool merge_hints(merged *m, const source *s)
     return true;
 }
 
+static void tell_left_out(const merged *m)
+{
+    char why[160];
+    int n =
+        snprintf(why, sizeof why, "what was undone there is left out: prices or costs of page faults differ");
+    const size_t others = m->left_out_count - 1;
+    if (m->left_out_count > 1)
+        snprintf(why + n, sizeof why - (size_t)n, "; so is that of %zu other%s", others,
+                 others == 1 ? "" : "s");
+    if (m->left_out_count) failed(m->left_out, why);
+}
+
 static hak_policy *merge(const source *s, size_t count, vote *votes)
 {
     static merged m;
@@ -210,6 +243,8 @@ static hak_policy *merge(const source *s, size_t count, vote *votes)
     m.o.price = hak_policy_price(s[0].policy);
     m.o.budget = hak_policy_budget(s[0].policy);
     m.o.mode = mode_of(s, count);
+    m.machine.price = usual(&m, s, count, votes, 0);
+    m.machine.fault_ns = usual(&m, s, count, votes, m.machine.price);
     for (size_t i = 0; i < count; i++) {
         if (hak_policy_price(s[i].policy) != m.o.price || hak_policy_budget(s[i].policy) != m.o.budget)
             return failed(s[i].file, "another price or budget than in the first file"), NULL;
@@ -218,6 +253,7 @@ static hak_policy *merge(const source *s, size_t count, vote *votes)
         if (hak_policy_mode(s[i].policy) == m.o.mode) merge_undone(&m, &s[i]);
         if (!merge_hints(&m, &s[i])) return NULL;
     }
+    tell_left_out(&m);
     merge_numbers(&m, s, count, votes);
     m.o.tuning = &m.tuning;
     m.o.hints = m.hints;
@@ -241,7 +277,7 @@ static int put(const hak_policy *policy, FILE *out)
 int hkr_merge_policies(char **files, size_t count, FILE *out)
 {
     source *sources = calloc(count, sizeof *sources);
-    vote *votes = calloc(count, sizeof *votes);
+    vote *votes = calloc(count, HAK_UNDONE_MOST * sizeof *votes);
     bool ok = sources && votes;
     if (!ok) failed("merge", "no memory");
     for (size_t i = 0; i < count && ok; i++)

@@ -31,7 +31,7 @@ fn main() {
 }
 
 /// What bindings/wasm-host/CMakeLists.txt takes of the folders beside it.
-const BESIDE_WASM: [&str; 15] = [
+const BESIDE_WASM: [&str; 16] = [
     "callsite/cfi",
     "callsite/image",
     "callsite/names",
@@ -44,6 +44,7 @@ const BESIDE_WASM: [&str; 15] = [
     "common/json",
     "common/live",
     "common/parts",
+    "common/pipe",
     "common/profile_json",
     "common/report_json",
     "common/smaps",

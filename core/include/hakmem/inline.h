@@ -70,16 +70,34 @@ static inline size_t hak_inline_class_of_eights(size_t eighths)
     return eighths - 1;
 }
 
+/* Returns the bin for n bytes, up to HAK_INLINE_MOST. A host may keep the pointer for further allocations of n
+ * bytes until the context, or the thread's heap, ends: whenever another bin is the one for n bytes, this one has
+ * nothing at hand. Ask again then. */
+static inline hak_inline_bin *hak_inline_bin_of(const hak_ctx *ctx, size_t n)
+{
+    return ((const hak_inline_ctx *)(const void *)ctx)->bins + hak_inline_class(ctx, n);
+}
+
+/* Whether a bin has a block at hand. */
+static inline bool hak_inline_at_hand(const hak_inline_bin *bin)
+{
+    return __builtin_expect(bin->top > bin->lo, 1);
+}
+
+/* Takes a block that is at hand. */
+static inline void *hak_inline_pop(hak_inline_bin *bin, hak_label label)
+{
+    void *p = *--bin->top;
+    uint8_t *labels = __atomic_load_n(&bin->labels, __ATOMIC_ACQUIRE);
+    if (labels) labels[(uintptr_t)p >> bin->shift] = (uint8_t)label;
+    return p;
+}
+
 static inline void *hak_alloc_inline(hak_ctx *ctx, size_t n, hak_label label)
 {
     if (__builtin_expect(n <= HAK_INLINE_MOST, 1)) {
-        hak_inline_bin *bin = ((hak_inline_ctx *)(void *)ctx)->bins + hak_inline_class(ctx, n);
-        if (__builtin_expect(bin->top > bin->lo, 1)) {
-            void *p = *--bin->top;
-            uint8_t *labels = __atomic_load_n(&bin->labels, __ATOMIC_ACQUIRE);
-            if (labels) labels[(uintptr_t)p >> bin->shift] = (uint8_t)label;
-            return p;
-        }
+        hak_inline_bin *bin = hak_inline_bin_of(ctx, n);
+        if (hak_inline_at_hand(bin)) return hak_inline_pop(bin, label);
     }
     return hak_alloc_cs(ctx, n, label, 0);
 }
