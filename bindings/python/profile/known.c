@@ -14,7 +14,7 @@ bool hkp_known_has(hkp_known *k, uint32_t number)
 {
     hkp_site_info info;
     for (; hkp_site_at(k->seen, &info); k->seen++)
-        if (k->count < HKP_KNOWN_LINES && strcmp(info.function, k->function) == 0 &&
+        if (k->count < HKP_KNOWN_LINES && hkp_known_ends(info.function, k->function) &&
             hkp_known_ends(info.file, k->file))
             k->lines[k->count++] = k->seen;
     for (uint32_t i = 0; i < k->count; i++)

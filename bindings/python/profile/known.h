@@ -4,10 +4,10 @@
 
 #include "base/core.h"
 
-enum { HKP_KNOWN_LINES = 4 };
+enum { HKP_KNOWN_LINES = 16 };
 
 typedef struct hkp_known {
-    const char *function, *file; /* what its file's name ends with */
+    const char *function, *file; /* what their names end with */
     uint32_t lines[HKP_KNOWN_LINES], count;
     uint32_t seen; /* so many lines of all were looked at */
 } hkp_known;
