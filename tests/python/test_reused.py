@@ -8,7 +8,7 @@ from support import ProgramCase, needs_objects, preloaded
 
 FOLLOWED = sys.version_info >= (3, 13)
 
-# Lines 8 and 13: what the first makes goes into free lists, from which the second takes it.
+# What temporaries() makes goes into free lists, from which keeps() takes it.
 PROGRAM = """
 import sys
 
@@ -43,14 +43,6 @@ class Reused(ProgramCase):
         self.assertEqual(done.stderr, "")
         return json.loads(file.read_text())["contexts"][0]
 
-    def kept(self, context, what="live_blocks"):
-        """Of the functions that make an object, what stands at their lines."""
-        frames, found = context["frames"], {}
-        for stack in context.get("lines", context["stacks"]):
-            if stack["frames"] and (name := frames[stack["frames"][0]]["function"]).startswith("a_"):
-                found[name] = found.get(name, 0) + stack.get(what, 0)
-        return found
-
     def by_caller(self, context):
         """Of a profile: blocks by the function that makes the object and who called that."""
         frames, found = context["frames"], {}
@@ -61,32 +53,38 @@ class Reused(ProgramCase):
                     found[inner, outer] = found.get((inner, outer), 0) + stack["live_blocks"]
         return found
 
-    def test_lines(self):
-        """All that lives of a kind stands at the line that made or took it, which is one here; what differs are the
-        temporaries of two lines."""
-        program = PROGRAM.replace("keeps([a_tuple, a_list, a_dict, a_float], 60)", "def b_tuple(i): return (i, kept)\ndef b_list(i): return [i]\ndef b_float(i): return i * 0.5\nkeeps([b_tuple, b_list, b_float], 60)")
-        context = self.report(program=program, labels="site")
-        frames = context["frames"]
-        lines = {}
+    def at_functions(self, context, names, what="live_blocks"):
+        """What stands at the lines of these functions."""
+        found = dict.fromkeys(names, 0)
         for line in context["stacks"]:
-            if line["frames"]:
-                name = frames[line["frames"][0]]["function"]
-                lines[name] = lines.get(name, 0) + line["live_blocks"]
-        taken = {name: lines.get(name, 0) for name in ("b_tuple", "b_list", "b_float")}
-        left = {name: lines.get(name, 0) for name in ("a_tuple", "a_list", "a_float")}
+            name = context["frames"][line["frames"][0]]["function"] if line["frames"] else ""
+            if name in found:
+                found[name] += line.get(what, 0)
+        return found
+
+    def test_lines(self):
+        """What lives was taken by lines of other functions than those that made the temporaries."""
+        takers = [f"b_{kind}" for kind in ("tuple", "list", "float")]
+        program = PROGRAM.replace(
+            "keeps([a_tuple, a_list, a_dict, a_float], 60)",
+            "def b_tuple(i): return (i, kept)\ndef b_list(i): return [i]\ndef b_float(i): return i * 0.5\n"
+            "keeps([b_tuple, b_list, b_float], 60)",
+        )
+        context = self.report(program=program, labels="site")
+        off = self.report(program=program, labels="site", reused="off")
+        taken, without = (self.at_functions(report, takers) for report in (context, off))
+        self.assertLess(min(without.values()), 58, "some have the line of the temporaries")
+        self.assertNotEqual(off["reused"], "followed")
+        marked = self.at_functions(off, takers, "reused_bytes")
+        # The items of a list are a block that is no object.
+        self.assertEqual({name for name, n in marked.items() if n} - {"b_list"}, {name for name, n in without.items() if n} - {"b_list"})
         if FOLLOWED:
             self.assertEqual(context["reused"], "followed")
             self.assertGreaterEqual(min(taken.values()), 58, taken)
             self.assertFalse([line for line in context["stacks"] if line.get("reused_bytes")])
         else:
             self.assertEqual(context["reused"], "CPython before 3.13 tells of none")
-            self.assertLess(min(taken.values()), 58, "some have the line of the temporaries")
-            self.assertGreater(max(left.values()), 0)
-            marked = {frames[line["frames"][0]]["function"] for line in context["stacks"] if line.get("reused_bytes") and line["frames"]}
-            self.assertTrue({"b_tuple", "b_float", "a_tuple", "a_float"} <= marked | {n for n, b in (taken | left).items() if not b}, marked)
-        off = self.report(program=program, labels="site", reused="off")
-        self.assertNotEqual(off["reused"], "followed")
-        self.assertTrue([line for line in off["stacks"] if line.get("reused_bytes")], "lines are marked")
+            self.assertEqual(taken, without)
 
     def test_stacks_of_an_exact_profile(self):
         context = self.report(profile="exact")
