@@ -85,6 +85,22 @@ static int on_reference(void *object, int event, void *unused)
     return 0;
 }
 
+/* Whether blocks of objects are hakmem's, and begin where they are looked for: a tuple of a size that is rare, so
+ * that it comes from no free list. */
+static bool is_as_expected(void)
+{
+    enum { RARE = 19 };
+    void *(*new_tuple)(intptr_t n);
+    void (*release)(void *object);
+    const hkp_kept *kind = hkp_kept_of(hkp_symbol("PyTuple_Type"));
+    if (!kind || !hkp_function("PyTuple_New", &new_tuple) || !hkp_function("Py_DecRef", &release)) return false;
+    void *tuple = new_tuple(RARE);
+    if (!tuple) return false;
+    const bool is = hkp_is_block((char *)tuple - kind->before);
+    release(tuple);
+    return is;
+}
+
 /* NULL = it can be done. */
 static const char *unable(const hkp_python *python)
 {
@@ -93,7 +109,7 @@ static const char *unable(const hkp_python *python)
         !hkp_function("PyRefTracer_GetTracer", &get_tracer) || !hkp_kept_find())
         return "this CPython does not export what it takes";
     if (python->free_threading) return "a free-threaded build has no lines";
-    return NULL;
+    return is_as_expected() ? NULL : "objects are not hakmem's, or not where they are looked for";
 }
 
 static void follow(bool on)
@@ -110,14 +126,18 @@ static void follow(bool on)
 
 void hkp_reused_follow(bool profile, bool exact)
 {
-    const char *why_not = unable(hkp_python_find());
+    const bool asked = wished == HKP_REUSED_ON, may = wished != HKP_REUSED_OFF;
+    const bool marks = may && hkp_site_count() != 0, stacks = profile && may && (exact || asked);
+    const hkp_python *python = hkp_python_find();
+    const char *why_not = NULL;
     hkp_kept_find();
+    if (marks || stacks || !python || python->version < FIRST) why_not = unable(python);
+    else if (!get_tracer) return; /* nothing was begun */
     if (why_not) {
         note(why_not);
         return;
     }
-    const bool asked = wished == HKP_REUSED_ON, may = wished != HKP_REUSED_OFF;
-    marked = may && hkp_site_count() != 0;
-    profiled = profile && may && (exact || asked);
+    marked = marks;
+    profiled = stacks;
     follow(marked || profiled);
 }
