@@ -93,7 +93,8 @@ static bool is_as_expected(void)
     void *(*new_tuple)(intptr_t n);
     void (*release)(void *object);
     const hkp_kept *kind = hkp_kept_of(hkp_symbol("PyTuple_Type"));
-    if (!kind || !hkp_function("PyTuple_New", &new_tuple) || !hkp_function("Py_DecRef", &release)) return false;
+    if (!kind || !hkp_function("PyTuple_New", &new_tuple) || !hkp_function("Py_DecRef", &release))
+        return false;
     void *tuple = new_tuple(RARE);
     if (!tuple) return false;
     const bool is = hkp_is_block((char *)tuple - kind->before);
