@@ -38,7 +38,7 @@ hakmem_hook_sources(cold
     ../callsite/cfi.c ../callsite/image.c ../callsite/names.c ../callsite/readable.c ../callsite/symbols.c
     ../callsite/walk.c ../common/file.c
     ../common/costs.c ../common/memory.c
-    ../common/helper.c ../common/json.c ../common/learn.c ../common/live.c ../common/mapped.c ../common/parts.c ../common/pipe.c ../common/policy.c
+    ../common/helper.c ../common/json.c ../common/learn.c ../common/live.c ../common/mapped.c ../common/otel.c ../common/parts.c ../common/pipe.c ../common/policy.c
     ../common/history_json.c ../common/profile_json.c ../common/report.c ../common/report_json.c ../common/size.c ../common/smaps.c)
 
 # The core is compiled again, together with the hooks: its fast paths become part of them.

@@ -2,10 +2,15 @@
 
 import json
 import os
+import re
 
 from shim import HELPERS, Case, main
 
 PROGRAM = os.path.join(HELPERS, "preload_mapped")
+
+
+# Of the context's tables, which are told as those of any context.
+NOT_TOLD = {"metadata_bytes", "os_calls", "cached_bytes", "released_bytes", "retained_bytes", "hard_limit"}
 
 
 class Mapped(Case):
@@ -24,6 +29,26 @@ class Mapped(Case):
         self.assertEqual(sum(live.values()), 20 << 20)
         parts = report["memory"]["parts"]
         self.assertTrue(any(p["name"].startswith("mapped by ") and p["bytes"] == 20 << 20 for p in parts), parts)
+
+    def test_the_page_of_the_format_has_its_members(self):
+        """Neither more nor less; its bytes are none of the heap's."""
+        self.start([PROGRAM], f"profile={self.path('p.json')}")
+        with open(self.path("p.json")) as file:
+            heap, mapped = json.load(file)["contexts"]
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/internals/report-format.md")) as file:
+            section = file.read().partition("\n### The context `mapped`\n")[2].partition("\n### ")[0]
+        rows = [row.split("|")[1:3] for row in section.splitlines() if row.startswith("| `")]
+        members = {name for first, _ in rows for name in re.findall(r"`(\w+)`", first)}
+        self.assertEqual(members, mapped.keys() - {"name"})
+        (about_stats,) = (text for first, text in rows if "stats" in first)
+        stats = mapped["stats"]
+        self.assertEqual(set(re.findall(r"`(\w+_\w+)`", about_stats)), {name for name, n in stats.items() if n > 0} - NOT_TOLD)
+        self.assertEqual((stats["live_bytes"], stats["peak_bytes"], stats["committed_bytes"]), (20 << 20,) * 3)
+        self.assertGreater(stats["reserved_bytes"], 20 << 20)
+        self.assertEqual(mapped["profile"]["mode"], "counted")
+        self.assertEqual(sum(label["live_bytes"] for label in mapped["labels"]), stats["live_bytes"])
+        self.assertEqual(sum(label["live_blocks"] for label in mapped["labels"]), stats["live_blocks"])
+        self.assertLess(heap["stats"]["live_bytes"], 20 << 20)
 
     def test_a_limit_holds_for_it(self):
         done = self.start([PROGRAM], "limit=60M")

@@ -164,11 +164,11 @@ class Arguments(ProgramCase):
             --all --all=1 --malloc --limit --limit= --limit=64M --limit=1.5G --limit=-1 64M 1k 007 1_0 -5 1T 99999999999
             --labels --labels=site --labels=blue native off --mode --mode=lean --mode=slow --policy --policy=p --learn
             --learn=l --reserve --reserve=16M --reserve=1K --reserve=2T --profile --profile= --profile=64K --profile=exact
-            --memory --memory=cheap --memory=64M --memory=4K --price --price=5
+            --memory --memory=cheap --memory=64M --memory=4K --price --price=5 --reused --reused=on --reused=x on
             --profile=x exact --profile-window --profile-window=5m --profile-window=off --profile-window=x 5s --live --live= --live=a --live=./a --live=off
             --report --report= --report=- --report=r-%p.json --al --l --bad -h -x -1 - -- -m -c -cpass -mmod x.py a=b =
             """.split() + ["", " ", "a b", "-x y", "--report=a b", "\u0663"]
-        absent = {"mode": None, "policy": None, "learn": None, "reserve": None, "profile_window": None, "memory": None, "price": None}
+        absent = {"mode": None, "policy": None, "learn": None, "reserve": None, "profile_window": None, "memory": None, "price": None, "reused": None}
         choose, taken = random.Random(1), set()
         for _ in range(2000):
             line = [*choose.choices(words, k=choose.randrange(5)), choose.choice(["x.py", "-c", "-", "-mmod"])]

@@ -51,6 +51,39 @@ class Cost(ProgramCase):
                 break
         return min(found)
 
+    def in_the_hook(self, code, env):
+        out = f"{self.folder}/out"
+        self.stdout_of(
+            *("valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", sys.executable, "-S", "-E", "-c", code),
+            env=env | {"PYTHONHASHSEED": "0"},
+        )
+        lines = self.stdout_of("callgrind_annotate", "--threshold=100", out).splitlines()
+        return sum(int(m[1].replace(",", "")) for m in map(LINE.match, lines) if m)
+
+    def test_instructions_for_a_free_of_what_is_not_hakmems(self):
+        """Each free of the process comes by the hook: code in C and Rust has many. labs is called in the same way."""
+        code = (
+            "import ctypes\nof = ctypes.CDLL(None)\nof.malloc.restype = of.labs.restype = ctypes.c_void_p\n"
+            "of.free.argtypes = of.labs.argtypes = [ctypes.c_void_p]\nm, f = of.malloc, of.{}\n"
+            "for i in range(4000): f(m(40))"
+        )
+        env = preloaded(all_domains=True)
+        taken = (self.in_the_hook(code.format("free"), env) - self.in_the_hook(code.format("labs"), env)) / 4000
+        print(f"instructions for a free of libc's: {taken:.1f}")
+        self.assertGreater(taken, 10, "it comes by the hook")
+        self.assertLess(taken, 100)
+
+    @unittest.skipIf(sys.version_info < (3, 13), "CPython before 3.13 does not tell what it takes from free lists")
+    def test_instructions_for_an_object_that_begins(self):
+        """What is told of each object that begins and ends. Of the four in each round a tuple and a float are of kinds that
+        have a free list."""
+        code = "for i in range(40000): object(), i * 0.5"
+        objects = 4 * 40000
+        on, off = (self.in_the_hook(code, preloaded(all_domains=True, labels="site", reused=word)) for word in ("on", "off"))
+        print(f"instructions for an object: {(on - off) / objects:.1f}")
+        self.assertGreater(on - off, objects * 5)
+        self.assertLess(on - off, objects * 60)
+
     def test_instructions_for_an_allocation(self):
         off = self.for_a_block("off", 75)
         native = self.for_a_block("native", off + 19)

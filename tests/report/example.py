@@ -158,13 +158,19 @@ def windows():
         {"function": "malloc", "module": "/usr/lib/libc.so.6", "kind": "native"},
         {"function": "get_data", "file": "<frozen importlib._bootstrap_external>", "line": 3, "kind": "interpreter"},
         *({"function": f"small_{i}", "file": "app.py", "line": 100 + i, "kind": "interpreter"} for i in range(3000)),
+        {"function": "import json", "kind": "interpreter"},
+        {"function": "import json.decoder", "kind": "interpreter"},
     ]
     context["stacks"] = [
         stack(1, [2, 0, 1], "dict", 4_000_000, 4_000_000, 9_000_000),
-        stack(2, [3, 1], "code", 2_000_000, 2_000_000, 2_000_000),
+        stack(2, [3, 3005, 3, 3004, 1], "code", 2_000_000, 2_000_000, 2_000_000),
         *(stack(3 + i, [4 + i, 1], "list", 1000, 1000, 1000) for i in range(3000)),
     ]
     context["profile"] = {"mode": "exact", "started_ns": 10**9, "dropped_stacks": 3, "dropped_bytes": 5 << 20}
+    context["imports"] = [
+        {"name": "json", "live_bytes": 0, "live_blocks": 0, "total_bytes": 2_000_000},
+        {"name": "json.decoder", "live_bytes": 2_000_000, "live_blocks": 10, "total_bytes": 2_000_000},
+    ]
     context["marks"] = [
         {"name": "", "at_ns": (1 + i) * 10**9, "live_bytes": i << 20, "committed_bytes": i << 21} for i in range(1, 6)
     ]

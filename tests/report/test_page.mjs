@@ -234,6 +234,11 @@ try {
                          ["keep (app.py:7)", "<module> (app.py:90)"]);
         await timed.uncheck("#imports");
         await timed.uncheck("#natives");
+        // By the module that was imported, the innermost one.
+        await timed.selectOption("#group", "import");
+        const modules = await timed.$$eval("#flame g.frame", (all) => all.filter((g) => g.getAttribute("aria-level") === "3").map((g) => g.getAttribute("aria-label")));
+        assert.deepEqual(modules.map((s) => s.replace(/,.*/, "")).sort(), ["import json.decoder: 1.91 MiB", "no import: 6.68 MiB"]);
+        assert.equal(await total(timed), 9_000_000);
         // From the inside out.
         await timed.selectOption("#group", "inverted");
         const second = await timed.$$eval("#flame g.frame", (all) => all.filter((g) => g.getAttribute("aria-level") === "3").map((g) => g.getAttribute("aria-label")));

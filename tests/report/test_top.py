@@ -334,6 +334,66 @@ class View(Case):
         t.press("q")
         self.assertEqual(t.end(), (0, True))
 
+    def with_windows(self, marks):
+        """`grows` holds another MiB at each mark, a minute apart; `still` begins with the second one."""
+        made = report({"grows": 5 << 20, "still": 3 << 20, "tiny": 1}, at=60 * (marks + 1))
+        for stack in made["contexts"][0]["stacks"]:
+            stack["peak_bytes"] = stack["live_bytes"]
+        made["contexts"][0] |= {
+            "marks": [{"name": "", "at_ns": 60 * (i + 1) * 10**9} for i in range(marks)],
+            "histories": [
+                {"stack": 1, "live": [i << 20 for i in range(marks)]},
+                {"stack": 2, "live": [0] + [3 << 20] * (marks - 1)},
+            ],
+        }
+        return made
+
+    def test_windows(self):
+        made = self.with_windows(4)
+        t = self.start(made)
+        t.read(r"site")
+        t.press("w")
+        head, grows, still, tiny = t.read(r"\r\n( +-4 min +-3 min.*?)\033\[K\r\n(.*?)\033\[K\r\n(.*?)\033\[K\r\n(.*?)\033\[K\r\n").groups()
+        self.assertEqual(re.split(r"  +", head.strip()), ["-4 min", "-3 min", "-2 min", "-60 s", "now", "label", "site"])
+        self.assertEqual(re.split(r"  +", grows.strip()), ["1.00 MiB", "2.00 MiB", "3.00 MiB", "5.00 MiB", "table", "grows"])
+        self.assertEqual(re.split(r"  +", still.strip()), ["3.00 MiB", "3.00 MiB", "3.00 MiB", "3.00 MiB", "table", "still"])
+        self.assertEqual(re.split(r"  +", tiny.strip()), ["1 B", "table", "tiny"])
+        t.press("g")
+        t.read(r"-4 min")
+        t.press("w")
+        t.read(r"since start")
+        t.press("q")
+        self.assertEqual(t.end(), (0, True))
+
+    def test_many_windows_fit_a_screen(self):
+        made = self.with_windows(32)
+        self.start(made)
+        for columns, count in ((100, 4), (60, 1), (500, 8)):
+            t = Terminal("top", self.folder / "socket", "-i", "0.1", size=(12, columns))
+            t.press("w")
+            head = t.read(r"\r\n( +-[\d]+ [^\r]*? now [^\r]*?)\033\[K\r\n")[1]
+            self.assertLessEqual(len(head), columns)
+            ages = re.findall(r"-\d+ (?:s|min)", head)
+            self.assertEqual(len(ages), count, head)
+            self.assertEqual(ages[-1], "-60 s", "the last one is there")
+            if count > 1:
+                self.assertEqual(ages[0], "-32 min", "and the first one")
+            t.press("q")
+            self.assertEqual(t.end(), (0, True))
+
+    def test_windows_as_text(self):
+        path = self.folder / "r.json"
+        path.write_text(json.dumps(self.with_windows(3)))
+        text = test_command.hakmem("top", "--windows", path).stdout.decode()
+        self.assertRegex(text, r"\n +-3 min +-2 min +-60 s +now  label +site\n +1\.00 MiB +2\.00 MiB +5\.00 MiB  table +grows\n")
+        path.write_text(json.dumps(report({"f": 1024})))
+        text = test_command.hakmem("top", "-w", path).stdout.decode()
+        self.assertIn("\nno windows: there is no profile, its first window goes on, or its windows are off\n", text)
+        error = test_command.hakmem("report", "-w", path, status=2).stderr.decode()
+        self.assertEqual(error, "hakmem: --windows is an option of the views attach and top, not of 'report'; see hakmem --help\n")
+        error = test_command.hakmem("attach", "-w", "-o", self.folder / "x", path, status=2).stderr.decode()
+        self.assertEqual(error, "hakmem: --windows is an option of the views attach and top, not of '--output'; see hakmem --help\n")
+
     def test_scrolling(self):
         t = self.start(report({f"f{i:02}": 1 << 20 >> i // 2 for i in range(20)}))
         shown = t.read(r"site(.*?)\033\[J")[1]

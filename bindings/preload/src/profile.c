@@ -5,6 +5,7 @@
 #include "common/file.h"
 #include "common/live.h"
 #include "common/mapped.h"
+#include "common/otel.h"
 #include "common/pipe.h"
 #include "common/profile_json.h"
 #include "common/report.h"
@@ -66,7 +67,7 @@ size_t hks_profile_frames(void *user, hak_ctx *ctx, hak_site site, uintptr_t *fr
 void hks_profile_begin(hak_ctx *ctx)
 {
     const hks_settings *settings = hks_settings_get();
-    if (*settings->profile == '\0') return;
+    if (!hks_settings_profile(settings)) return;
     hak_profile_options options = HAK_PROFILE_OPTIONS_INIT;
     options.mode = settings->exact ? HAK_PROFILE_EXACT : HAK_PROFILE_SAMPLED;
     options.mean = settings->mean;
@@ -75,6 +76,7 @@ void hks_profile_begin(hak_ctx *ctx)
     options.seed = (uint64_t)getpid();
     options.resident = hkc_resident;
     options.window_ns = settings->window_ns;
+    hkc_otel_tell(&options);
     if (hak_profile_start(ctx, &options) == 0) profiled = true;
 }
 
@@ -206,8 +208,8 @@ void hks_profile_try(void)
     char target[HKC_FILE_NAME];
     const hks_settings *settings = hks_settings_get();
     started = getpid();
+    if (hks_settings_profile(settings) && !profiled) hks_report_line("profile: no memory for it");
     if (*settings->profile == '\0') return;
-    if (!profiled) hks_report_line("profile: no memory for it");
     hks_stream_keep(&stream, hkc_file_descriptor(settings->profile));
     if (name_file(target, 0)) hks_report_try("profile", target);
     else hks_report_failed("profile", settings->profile, ENAMETOOLONG);
@@ -239,5 +241,5 @@ bool hks_profile_in_child(void)
 void hks_profile_end(void)
 {
     hkc_live_end();
-    if (profiled && !forked()) write_file(0);
+    if (profiled && *hks_settings_get()->profile != '\0' && !forked()) write_file(0);
 }

@@ -193,10 +193,11 @@ static const char *take(hks_settings *s, const char *key, const char *value)
         return NULL;
     }
     if (strcmp(key, "trace") == 0) return trace(s, value);
+    if (strcmp(key, "probes") == 0) return on_or_off(&s->probes, value);
     if (strcmp(key, "canary") == 0) return on_or_off(&s->canary, value);
     if (strcmp(key, "quarantine") == 0) return on_or_off(&s->quarantine, value);
     return "there are limit=SIZE, report=stderr or a file, profile=FILE, rate=SIZE or exact, window=TIME or "
-           "off, signal=NAME, "
+           "off, signal=NAME, probes=on or off, "
            "live=on, off or a socket, reserve=SIZE, trim=SECONDS, name=TEXT, check=report, abort or off, "
            "guard=NUMBER, canary=on or off, quarantine=on or off, trace=NUMBER, mode=NAME, policy=FILE, "
            "learn=FILE, memory=cheap, normal, dear or SIZE, price=NUMBER";
@@ -251,9 +252,9 @@ const hks_settings *hks_settings_get(void)
                                            settings.mode_named);
         if (settings.signal != 0 && *settings.profile == '\0')
             complain("signal", "there is no profile=FILE to write");
-        if ((settings.mean != 0 || settings.exact) && *settings.profile == '\0')
+        if ((settings.mean != 0 || settings.exact) && !hks_settings_profile(&settings))
             complain("rate", "there is no profile=FILE to write");
-        if (settings.has_window && *settings.profile == '\0')
+        if (settings.has_window && !hks_settings_profile(&settings))
             complain("window", "there is no profile=FILE to write");
         if (!settings.has_window) settings.window_ns = HKC_WINDOW_NS;
         if (wrong) _exit(HKS_STATUS);

@@ -24,6 +24,7 @@ typedef struct hks_settings {
     int signal;             /* that asks for a profile; 0 = none */
     char live[PATH_MAX];    /* "on", or the socket; "" = none */
     bool exact;             /* every block */
+    bool probes;            /* a profile without a file, for tracers */
     uint64_t window_ns;     /* of the profile; 0 = windows do not begin by themselves */
     bool has_window;        /* was said */
     char name[64];          /* in the report */
@@ -42,6 +43,12 @@ typedef struct hks_settings {
 static inline bool hks_settings_learn(const hks_settings *s)
 {
     return *s->learn != '\0' || s->mode == HAK_MODE_LEARNING || s->mode == HAK_MODE_RESEARCH;
+}
+
+/* Whether a profile runs, be it for a file or for tracers. */
+static inline bool hks_settings_profile(const hks_settings *s)
+{
+    return *s->profile != '\0' || s->probes;
 }
 
 static inline bool hks_settings_finds_misuse(const hks_settings *s)

@@ -122,7 +122,7 @@ static void protect(hak_ctx *ctx, const hks_settings *settings)
 
 static bool tells(const hks_settings *settings)
 {
-    return settings->report || hks_settings_finds_misuse(settings) || *settings->profile != '\0' ||
+    return settings->report || hks_settings_finds_misuse(settings) || hks_settings_profile(settings) ||
            *settings->live != '\0' || hks_settings_learn(settings);
 }
 

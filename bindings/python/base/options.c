@@ -60,6 +60,15 @@ static bool read_reserve(hkp_options *options)
     return !wrong || none("HAKMEM_RESERVE", text, wrong);
 }
 
+static bool read_reused(hkp_options *options)
+{
+    const char *text = getenv("HAKMEM_REUSED");
+    options->reused = -1;
+    if (!text || !*text) return true;
+    options->reused = strcmp(text, "on") == 0;
+    return options->reused || strcmp(text, "off") == 0 || none("HAKMEM_REUSED", text, "on or off expected");
+}
+
 static bool read_limit(hkp_options *options)
 {
     const char *limit = getenv("HAKMEM_LIMIT");
@@ -99,7 +108,8 @@ bool hkp_options_read(hkp_options *options)
         if (!options->all && strcmp(domains, "raw") != 0)
             return none("HAKMEM_DOMAINS", domains, "raw or all expected");
     }
-    if (!read_limit(options) || !read_reserve(options) || !read_memory(options) || !read_mode(options))
+    if (!read_limit(options) || !read_reused(options) || !read_reserve(options) || !read_memory(options) ||
+        !read_mode(options))
         return false;
     options->policy =
         hkc_memory_begin(options->policy, &options->memory, options->learn != NULL, options->mode >= 0);

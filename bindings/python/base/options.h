@@ -13,6 +13,7 @@ typedef struct hkp_options {
     const char *labels;  /* HAKMEM_LABELS; default off */
     const char *profile; /* HAKMEM_PROFILE: "on" is "", else; NULL = none */
     const char *window;  /* HAKMEM_PROFILE_WINDOW; NULL = the default */
+    int reused;          /* HAKMEM_REUSED: whether objects from free lists are followed; -1 = by default */
     size_t limit;        /* HAKMEM_LIMIT, as hkc_size_parse reads it; 0 = none */
     size_t reserve;      /* HAKMEM_RESERVE: hak_space_options.reserve; 0 = none */
     int mode;            /* HAKMEM_MODE, a hak_mode; -1 = none */

@@ -70,7 +70,7 @@ def window(text):
 
 def hook_of(args):
     """What options_of_hook() takes, as the hook's settings."""
-    names = ("malloc", "limit", "labels", "profile", "profile_window", "live", "report", "mode", "policy", "learn", "reserve", "memory", "price")
+    names = ("malloc", "limit", "labels", "profile", "profile_window", "live", "report", "mode", "policy", "learn", "reserve", "memory", "price", "reused")
     return {"all_domains": args.all, **{name: getattr(args, name) for name in names}}
 
 
@@ -167,6 +167,12 @@ def options_of_hook(parser, report):
         metavar="TIME",
         type=window,
         help="how long a window of the profile is, 60s, 5m or 1h, or off (60s): after five of them reports say what grows",
+    )
+    parser.add_argument(
+        "--reused",
+        choices=_launch.REUSED,
+        help="whether objects from CPython's free lists, of 3.13 and later, get the line that takes them (on with "
+        "--labels site and --profile=exact)",
     )
     parser.add_argument(
         "--live",

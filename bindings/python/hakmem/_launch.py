@@ -10,10 +10,11 @@ MALLOC = os.path.join(FOLDER, "libhakmem_pymalloc.so")
 MODES = ("balanced", "minimal", "fast", "lean")
 MEMORY = ("cheap", "normal", "dear")
 LABELS = ("off", "native", "site")
+REUSED = ("on", "off")
 # They make CPython put its own allocators back after the hook came in.
 DISPLACING = ("PYTHONMALLOC", "PYTHONDEVMODE")
 # What the hook is told.
-VARIABLES = ("HAKMEM_DOMAINS", "HAKMEM_LIMIT", "HAKMEM_LABELS", "HAKMEM_PROFILE", "HAKMEM_PROFILE_WINDOW", "HAKMEM_LIVE", "HAKMEM_REPORT", "HAKMEM_MODE", "HAKMEM_POLICY", "HAKMEM_LEARN", "HAKMEM_RESERVE", "HAKMEM_MEMORY", "HAKMEM_PRICE")
+VARIABLES = ("HAKMEM_DOMAINS", "HAKMEM_LIMIT", "HAKMEM_LABELS", "HAKMEM_PROFILE", "HAKMEM_PROFILE_WINDOW", "HAKMEM_LIVE", "HAKMEM_REPORT", "HAKMEM_MODE", "HAKMEM_POLICY", "HAKMEM_LEARN", "HAKMEM_RESERVE", "HAKMEM_MEMORY", "HAKMEM_PRICE", "HAKMEM_REUSED")
 # What the hook leaves for the processes that this one starts: which of them was the first.
 OF_THE_FIRST = "HAKMEM_PID"
 # An interpreter alone needs less, whatever its start-up files import.
@@ -50,7 +51,7 @@ def is_window(text):
     return text == "off" or (digits.isascii() and digits.isdigit() and len(digits) < 12 and int(digits) > 0)
 
 
-def settings(*, all_domains=False, malloc=False, limit=None, labels=None, profile=None, profile_window=None, live=None, report=None, mode=None, policy=None, learn=None, reserve=None, memory=None, price=None):
+def settings(*, all_domains=False, malloc=False, limit=None, labels=None, profile=None, profile_window=None, live=None, report=None, mode=None, policy=None, learn=None, reserve=None, memory=None, price=None, reused=None):
     """The variables that the hook reads, and LD_PRELOAD; what is preloaded already stays behind the hook."""
     ours = [MALLOC, HOOK] if malloc else [HOOK]
     values = {"LD_PRELOAD": ":".join([*ours, *preloaded()])}
@@ -67,6 +68,8 @@ def settings(*, all_domains=False, malloc=False, limit=None, labels=None, profil
         values["HAKMEM_LABELS"] = labels
     if profile is not None:
         values["HAKMEM_PROFILE"] = profile or "on"
+    if reused is not None:
+        values["HAKMEM_REUSED"] = reused
     if profile_window is not None:
         values["HAKMEM_PROFILE_WINDOW"] = profile_window
     if live not in (None, "off"):

@@ -46,6 +46,7 @@ STACKS = [
 PLACE = {"file": str, "line": int}
 PARTS = [{"name": str, "hint": str, "bytes": int}]
 MARKS = [{"name": str, "at_ns": int, **dict.fromkeys(("live_bytes", "committed_bytes"), int)}]
+IMPORTS = [{"name": str, **dict.fromkeys(("live_bytes", "total_bytes"), NUMBER)}]
 VERDICTS = [{"kind": str, "stack": int, "evidence": str, "freed_share": NUMBER, "windows": int}]
 
 
@@ -98,12 +99,14 @@ def is_whole(report):
         has_shape(stacks, STACKS)
         and has_shape(report["memory"].get("parts", []), PARTS)
         and has_shape(context.get("marks", []), MARKS)
+        and has_shape(context.get("imports", []), IMPORTS)
         and has_shape(context.get("verdicts", []), VERDICTS)
         and {v["stack"] for v in context.get("verdicts", [])} <= {s["id"] for s in stacks}
         and all(n < len(frames) for s in stacks for n in s["frames"])
         and has_shape(frames, FRAMES)
         and all(has_shape({"file": "", "line": 0} | frame, PLACE) for frame in frames)
         and all(n < len(frames) for s in lines or [] for n in s["frames"])
+        and all(has_shape(s.get("reused_bytes", 0), int) for s in lines or [])
     )
 
 
@@ -111,7 +114,7 @@ def site_of(line, frames):
     """A line of a report, with its place."""
     frame = frames[line["frames"][0]] if line["frames"] else {}
     place = {"file": frame.get("file", ""), "function": frame.get("function", ""), "line": frame.get("line", 0)}
-    return place | {name: line[name] for name in AMOUNTS_OF_SITE}
+    return place | {name: line[name] for name in AMOUNTS_OF_SITE} | {"reused_bytes": line.get("reused_bytes", 0)}
 
 
 def estimate_of(stack, frames):
@@ -199,6 +202,17 @@ def verdicts(report):
     return [plain(line(verdict)) for verdict in sorted(context.get("verdicts", ()), key=rank)]
 
 
+def imports(report, most=5):
+    """What imports hold, the modules with most, a line each."""
+    found = sorted(report["contexts"][0].get("imports", ()), key=lambda row: -row["live_bytes"])
+
+    def line(row):
+        live, total = (amount(round(row[name])) for name in ("live_bytes", "total_bytes"))
+        return f"  import of {row['name']}: {live}" + (f", with its imports {total}" if total != live else "")
+
+    return [plain(line(row)) for row in found[:most] if row["live_bytes"] >= 1 << 16]
+
+
 def losses(report):
     """What the profile had no room for, a line or none."""
     profile = report["contexts"][0].get("profile", {})
@@ -212,7 +226,7 @@ def losses(report):
 def text(report):
     """The whole report: first what it cannot tell and what grows."""
     head, empty, rest = body(report).partition("\n\n")
-    return "\n".join([head, *losses(report), *verdicts(report)]) + empty + rest
+    return "\n".join([head, *losses(report), *verdicts(report), *imports(report)]) + empty + rest
 
 
 def body(report):
@@ -223,7 +237,7 @@ def body(report):
     sites = report.get("sites")
     if sites is not None:
         sites = [
-            (plain(s["file"]), plain(s["function"]), number(s["line"]), *(s[amount] for amount in AMOUNTS_OF_SITE))
+            (plain(s["file"]), plain(s["function"]), number(s["line"]), *(s[amount] for amount in AMOUNTS_OF_SITE), s.get("reused_bytes", 0))
             for s in sites
         ]
     return _hakmem.text(

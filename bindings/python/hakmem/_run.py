@@ -9,9 +9,9 @@ from hakmem import _launch
 UNITS = {"K": 10, "M": 20, "G": 30}
 # Of `run` and `env`: options with a value, which may be the next word, and those whose value may be left out, so that
 # the next word is never theirs.
-VALUED = ("--limit", "--labels", "--report", "--mode", "--policy", "--learn", "--reserve", "--profile-window", "--memory", "--price")
+VALUED = ("--limit", "--labels", "--report", "--mode", "--policy", "--learn", "--reserve", "--profile-window", "--memory", "--price", "--reused")
 OPTIONAL = ("--profile", "--live")
-CHOICES = {"--labels": _launch.LABELS, "--mode": _launch.MODES}
+CHOICES = {"--labels": _launch.LABELS, "--mode": _launch.MODES, "--reused": _launch.REUSED}
 
 
 def warn(message):
@@ -40,7 +40,7 @@ def check_limit(limit, flags, environment):
     _limit.check(limit, flags, environment, fail)
 
 
-def start(program, *, all_domains, malloc, limit, labels, profile, live, report, mode=None, policy=None, learn=None, reserve=None, profile_window=None, memory=None, price=None):
+def start(program, *, all_domains, malloc, limit, labels, profile, live, report, mode=None, policy=None, learn=None, reserve=None, profile_window=None, memory=None, price=None, reused=None):
     """program: as Python takes it. Does not return."""
     check_labels(labels, all_domains)
     if profile is not None and live in (None, "off") and report == "-":
@@ -67,6 +67,7 @@ def start(program, *, all_domains, malloc, limit, labels, profile, live, report,
         profile_window=profile_window,
         memory=memory,
         price=price,
+        reused=reused,
     )
     check_limit(limit, flags, environment)
     os.execve(sys.executable, command, environment)

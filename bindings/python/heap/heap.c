@@ -162,8 +162,8 @@ bool hkp_owns(const void *p)
 
 bool hkp_is_block(const void *p)
 {
-    hak_ctx *ctx = context;
-    return ctx && hak_usable_size(ctx, p) > 0;
+    const hak_ctx *ctx = hkp_mine != hkp_none ? hkp_mine : context;
+    return p && ctx && hak_usable_size(ctx, p) > 0;
 }
 
 size_t hkp_trim(void)

@@ -7,6 +7,7 @@
 #include "native/kinds.h"
 #include "paths/process.h"
 #include "paths/providers.h"
+#include "paths/reused.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -199,6 +200,13 @@ static int install(const hkp_python *python, bool all, hkp_mode mode, const char
     return 0;
 }
 
+void hkp_install_follow(void)
+{
+    hak_profile_info info = {.size = sizeof info};
+    const bool runs = hkp_profile_stats(&info) == 0 && info.running;
+    hkp_reused_follow(runs, runs && info.mode == HAK_PROFILE_EXACT);
+}
+
 void hkp_install_try_kinds(void)
 {
     hkp_mixed mixed[HKP_KINDS];
@@ -219,7 +227,10 @@ int hkp_install(bool all, hkp_mode mode, const char *labels)
     int result =
         python ? install(python, all, mode, labels) : refuse("no CPython 3.10 or later in this process");
     pthread_mutex_unlock(&mutex);
-    if (result == 0 && python->is_initialized()) hkp_install_try_kinds();
+    if (result == 0 && python->is_initialized()) {
+        hkp_install_follow();
+        hkp_install_try_kinds();
+    }
     return result;
 }
 
@@ -252,6 +263,7 @@ static void use_profiled(bool profile)
     pthread_mutex_lock(&mutex);
     if (python && installed && profiled != profile) use_hooks(python, profile);
     pthread_mutex_unlock(&mutex);
+    if (python && installed && python->is_initialized()) hkp_install_follow();
 }
 
 const char *hkp_install_profile(const hkp_profile_options *options)

@@ -44,6 +44,8 @@ HKP_API int hkp_install(bool all, hkp_mode mode, const char *labels);
 /* Where blocks have labels: finds out whether these tell kinds of objects apart, and notes in the status
  * which they do not. With the GIL held. */
 void hkp_install_try_kinds(void);
+/* Objects from free lists are followed from now on, or no more, as labels and profile need it. With the GIL held. */
+void hkp_install_follow(void);
 /* hkp_profile_start and _stop, with hooks for it where ours are on top. With the GIL held, or before there is
  * a Python that runs. */
 HKP_API const char *hkp_install_profile(const hkp_profile_options *options);

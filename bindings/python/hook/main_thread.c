@@ -154,6 +154,7 @@ int hkp_first_call(void)
     hkp_interpreters_find();
     if (!api_find()) return 0;
     hkp_asker_prepare();
+    hkp_install_follow();
     hkp_install_try_kinds();
     hkp_report_renew();
     hak_stats stats = {.size = sizeof stats};

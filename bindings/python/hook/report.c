@@ -11,6 +11,7 @@
 #include "hook/install.h"
 #include "hook/mapped.h"
 #include "hook/text.h"
+#include "paths/reused.h"
 #include "profile/json.h"
 
 #include <sys/mman.h>
@@ -82,6 +83,7 @@ static void context_json(hkc_json *w, bool gil)
     hkp_profile_json(w);
     hkc_json_size(w, "resident_ours_bytes", hkp_resident_ours());
     status_json(w, gil);
+    hkc_json_text(w, "reused", hkp_reused_state());
     if (provider->report) provider->report(w);
     hkc_json_end(w);
 }

@@ -121,7 +121,7 @@ static void place(hkp_out *out, const hkp_site_info *s)
     char where[256];
     const char *before;
     if (!*s->file) {
-        hkp_out_text(out, "(no Python code)\n");
+        hkp_out_text(out, "(no Python code)");
         return;
     }
     snprintf(where, sizeof where, ":%d %s", s->line, s->function);
@@ -130,7 +130,6 @@ static void place(hkp_out *out, const hkp_site_info *s)
     hkp_out_text(out, before);
     hkp_out_text(out, file);
     beginning(out, where, PLACE - FOLDER);
-    hkp_out_text(out, "\n");
 }
 
 static void sites(const hkp_text *t, hkp_out *out)
@@ -144,6 +143,7 @@ static void sites(const hkp_text *t, hkp_out *out)
         rest.live_blocks += t->sites[i].live_blocks;
     }
     rest.live_bytes = total;
+    bool moved = false;
     hkp_out_format(out, "  %13s %13s %10s %7s  line\n", "live bytes", "asked for", "blocks", "share");
     for (size_t i = 0; i < count; i++) {
         const hkp_site_info *s = &t->sites[top[i]];
@@ -152,11 +152,17 @@ static void sites(const hkp_text *t, hkp_out *out)
         rest.live_blocks -= s->live_blocks;
         site_amounts(out, s, total);
         place(out, s);
+        const bool most = s->reused_bytes > s->live_bytes / 2;
+        hkp_out_text(out, most ? " ~\n" : "\n");
+        moved |= most;
     }
     if ((others -= count) > 0) {
         site_amounts(out, &rest, total);
         hkp_out_format(out, "(%zu others)\n", others);
     }
+    if (moved)
+        hkp_out_text(out, "  ~ most are of kinds that CPython keeps in free lists: another line may have "
+                          "taken them since\n");
     hkp_out_text(out, "\n");
 }
 

@@ -3,6 +3,7 @@
 #include "base/map.h"
 #include "heap/heap.h"
 #include "heap/labels.h"
+#include "lines/kept.h"
 
 #include <pthread.h>
 
@@ -168,6 +169,20 @@ static uint32_t number_of(const hkp_place *place)
     return number;
 }
 
+uint32_t hkp_site_named(const char *name)
+{
+    char buffer[2 * sizeof(uint32_t) + NAME_MAX_BYTES], *file = buffer + sizeof(uint32_t);
+    char *function = file + sizeof(uint32_t);
+    if (!sites || strlen(name) >= NAME_MAX_BYTES) return 0;
+    pthread_mutex_lock(&mutex);
+    file[0] = '\0';
+    const uint32_t of_file = text_of(0, file);
+    strcpy(function, name);
+    const uint32_t number = of_file != 0 ? find_number(text_of(of_file, function), 0) : 0;
+    pthread_mutex_unlock(&mutex);
+    return number;
+}
+
 const char *hkp_site_numbers(void)
 {
     if (sites) return NULL;
@@ -207,6 +222,11 @@ void hkp_site_mark_end(void *p, size_t n, hkp_site_mark mark)
 static size_t numbers(void)
 {
     return atomic_load_explicit(&site_count, memory_order_acquire);
+}
+
+size_t hkp_site_numbered(void)
+{
+    return numbers();
 }
 
 size_t hkp_site_count(void)
@@ -265,6 +285,7 @@ static bool add_block(void *user, const hak_block *block)
     s->out[number].live_bytes += block->size;
     s->out[number].live_blocks++;
     s->out[number].pinned_bytes += hak_block_pins(hkp_ctx(), block->p);
+    if (hkp_kept_is(block->p, block->size)) s->out[number].reused_bytes += block->size;
     return true;
 }
 

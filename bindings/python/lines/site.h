@@ -58,6 +58,8 @@ typedef struct hkp_site_info {
     size_t live_bytes, live_blocks;
     size_t asked_bytes; /* of these bytes those that were asked for: without what rounding and the mark add */
     size_t pinned_bytes; /* free memory that cannot go back since these blocks lie beside it */
+    size_t
+        reused_bytes; /* of live_bytes those of objects that another line may have asked for since: kept.h */
 } hkp_site_info;
 
 /* The frame of a stack that stands for the line with that number: no address of code. */
@@ -66,6 +68,12 @@ typedef struct hkp_site_info {
 #define HKP_SITE_OF_FRAME(frame) ((uint32_t)(frame))
 /* The line with a number; false = there is none. live_*, asked_bytes and pinned_bytes are 0. [any thread] */
 bool hkp_site_at(uint32_t number, hkp_site_info *info);
+
+/* The number of a line of no file with that name, as of a function: for what stands in stacks beside lines. 0 = there
+ * is no room. [any thread] */
+uint32_t hkp_site_named(const char *name);
+/* How many numbers there are, whether blocks have marks or not. [any thread] */
+size_t hkp_site_numbered(void);
 
 /* How many lines there are, with number 0 for blocks of no line; 0 = blocks have no marks. [any thread] */
 HKP_API size_t hkp_site_count(void);

@@ -1,1 +1,1 @@
-hakmem_hook_sources(lines places.c site.c stack.c frames.c lines.c)
+hakmem_hook_sources(lines kept.c places.c site.c stack.c frames.c lines.c)

@@ -31,8 +31,8 @@ static bool read_label(PyObject *row, hak_label_info *l)
 
 static bool read_site(PyObject *row, hkp_site_info *s)
 {
-    return PyArg_ParseTuple(row, "ssikkk", &s->file, &s->function, &s->line, &s->live_bytes, &s->asked_bytes,
-                            &s->live_blocks);
+    return PyArg_ParseTuple(row, "ssikkkk", &s->file, &s->function, &s->line, &s->live_bytes, &s->asked_bytes,
+                            &s->live_blocks, &s->reused_bytes);
 }
 
 static bool read_rows(hkp_text *t, PyObject *label_rows, hak_label_info *labels, PyObject *site_rows,

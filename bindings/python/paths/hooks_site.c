@@ -63,6 +63,7 @@ static void site_json(hkc_json *w, hkc_frames *frames, size_t number, const hkp_
     hkc_json_size(w, "live_bytes", site->live_bytes);
     hkc_json_size(w, "asked_bytes", site->asked_bytes);
     if (site->pinned_bytes > 0) hkc_json_size(w, "pinned_bytes", site->pinned_bytes);
+    if (site->reused_bytes > 0) hkc_json_size(w, "reused_bytes", site->reused_bytes);
     hkc_json_size(w, "live_blocks", site->live_blocks);
     hkc_json_end(w);
 }

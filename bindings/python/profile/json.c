@@ -6,6 +6,7 @@
 #include "heap/heap.h"
 #include "lines/site.h"
 #include "profile/asker.h"
+#include "profile/import.h"
 #include "profile/stack.h"
 #include "profile/task.h"
 
@@ -34,7 +35,8 @@ static void name_frame(void *user, uintptr_t frame, hkc_frame *out)
     } else if (is_code(frame)) {
         hkc_frame_of(user, frame, out);
     } else if (hkp_site_at(HKP_SITE_OF_FRAME(frame), &info)) {
-        *out = (hkc_frame){.function = info.function, .file = info.file, .line = info.line};
+        *out =
+            (hkc_frame){.function = info.function, .file = *info.file ? info.file : NULL, .line = info.line};
     }
 }
 
@@ -54,6 +56,7 @@ static void lines(void *unused, hkc_json *w, hkc_frames *frames)
     const hkp_provider *provider = hkp_provider_current();
     (void)unused;
     if (provider->lines) provider->lines(w, frames, "lines");
+    hkp_imports_json(w);
 }
 
 int hkp_profile_diff_json(hkc_json *w, unsigned from, unsigned to)

@@ -1,5 +1,6 @@
 #include "profile/profile.h"
 
+#include "common/otel.h"
 #include "common/report.h"
 #include "common/size.h"
 #include "heap/heap.h"
@@ -44,7 +45,7 @@ const char *hkp_profile_start(const hkp_profile_options *o)
 {
     if (!hkp_ctx()) return "no memory for a context";
     if (o->depth > HKP_PROFILE_DEPTH) return "depth is at most 100";
-    const hak_profile_options core = {
+    hak_profile_options core = {
         .size = sizeof core,
         .mode = o->exact ? HAK_PROFILE_EXACT : HAK_PROFILE_SAMPLED,
         .mean = o->mean,
@@ -59,6 +60,7 @@ const char *hkp_profile_start(const hkp_profile_options *o)
         .resident = hkc_resident,
         .window_ns = o->window_ns,
     };
+    hkc_otel_tell(&core);
     const char *wrong = hak_profile_options_error(&core);
     if (wrong) return wrong;
     hkp_site_numbers(); /* without lines, stacks are of machine code alone */

@@ -4,6 +4,7 @@
 #include "lines/site.h"
 #include "native/native.h"
 #include "profile/asker.h"
+#include "profile/import.h"
 #include "profile/task.h"
 #include "walk.h"
 
@@ -25,7 +26,10 @@ static bool lines_left(const merge *m)
 
 static bool put_line(merge *m)
 {
-    m->frames[m->count++] = HKP_SITE_FRAME(m->lines[m->next++].number);
+    const hkp_stack_frame *line = &m->lines[m->next++];
+    m->frames[m->count++] = HKP_SITE_FRAME(line->number);
+    const uintptr_t import = m->count < m->room ? hkp_import_of(m->stack, line) : 0;
+    if (import != 0) m->frames[m->count++] = import;
     return m->count < m->room;
 }
 

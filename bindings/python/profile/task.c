@@ -6,12 +6,13 @@
 #include "heap/interpreters.h"
 #include "lines/site.h"
 #include "profile/few.h"
+#include "profile/known.h"
 
 #include <string.h>
 
 enum { OB_TYPE = 8, TYPE_NAME = 24, TYPE_SIZE = 32, TYPE_BASE = 256 };
 enum { HANDLE_CALLBACK = 24, STEP_TASK = 16, FUNCTION_SELF = 24 };
-enum { PLACES = 4, PREFIX = 5 /* "task " */ };
+enum { PREFIX = 5 /* "task " */ };
 
 /* Of _asyncio.Task, by version. The size tells whether it is as expected. */
 static const struct {
@@ -23,26 +24,6 @@ static const struct {
 #define TASK ((uintptr_t)2 << 60)
 static hkp_few names = {.others = "task (others)"};
 
-/* Lines of Handle._run, and how many lines were looked at for that. With the GIL of the main interpreter. */
-static uint32_t places[PLACES], place_count, seen = 1;
-
-static bool ends(const char *text, const char *end)
-{
-    const size_t n = strlen(text), most = strlen(end);
-    return n >= most && strcmp(text + n - most, end) == 0;
-}
-
-static bool is_place(uint32_t number)
-{
-    hkp_site_info info;
-    for (; hkp_site_at(seen, &info); seen++)
-        if (place_count < PLACES && ends(info.function, "_run") && ends(info.file, "/asyncio/events.py"))
-            places[place_count++] = seen;
-    for (uint32_t i = 0; i < place_count; i++)
-        if (places[i] == number) return true;
-    return false;
-}
-
 static const char *type_name(const void *object)
 {
     return hkp_load(hkp_load(object, OB_TYPE), TYPE_NAME);
@@ -50,11 +31,11 @@ static const char *type_name(const void *object)
 
 static const void *task_of(const void *handle)
 {
-    if (!handle || !ends(type_name(handle), "Handle")) return NULL;
+    if (!handle || !hkp_known_ends(type_name(handle), "Handle")) return NULL;
     const void *callback = hkp_load(handle, HANDLE_CALLBACK);
     if (!callback) return NULL;
     const char *name = type_name(callback);
-    if (ends(name, "TaskStepMethWrapper")) return hkp_load(callback, STEP_TASK);
+    if (hkp_known_ends(name, "TaskStepMethWrapper")) return hkp_load(callback, STEP_TASK);
     return strcmp(name, "builtin_function_or_method") == 0 ? hkp_load(callback, FUNCTION_SELF) : NULL;
 }
 
@@ -79,10 +60,11 @@ static bool is_default(const char *name)
 
 uintptr_t hkp_task_now(const hkp_stack *stack, const hkp_stack_frame *frames)
 {
+    static hkp_known run = {.function = "_run", .file = "/asyncio/events.py", .seen = 1};
     char name[HKP_FEW_BYTES] = "task ";
     size_t i = 0;
     if (!stack->gil || hkp_interpreters_other() != 0) return 0;
-    while (i < stack->count && !is_place(frames[i].number))
+    while (i < stack->count && !hkp_known_has(&run, frames[i].number))
         i++;
     if (i == stack->count) return 0;
     const void *text = name_of(task_of(hkp_stack_first_local(frames[i].frame)));

@@ -64,6 +64,8 @@ const numberOf = (text) => numbers.get(text) ?? numbers.set(text, numbers.size).
 
 /* Of the import system of Python and of Lua: their frames say nothing of who imports what. */
 const isImport = (f) => /importlib[./]_bootstrap/.test(f.file || "") || (!f.file && f.function === "require");
+/* A frame that says which module the frames inside of it are for. */
+const isModule = (f) => f.kind !== "native" && !f.file && /^import /.test(f.function);
 const sampled = (context) => (context.profile || {}).mode === "sampled";
 
 /* The variance of one sample of blocks of n bytes: a stack with few samples errs by one more than they tell. */
@@ -113,7 +115,7 @@ function stacksOf(whole) {
     const rows = [], contexts = namesOf(whole);
     for (const [at, context] of whole.contexts.entries()) {
         const frames = context.frames || [], names = frames.map(frameText);
-        const of = { names, native: frames.map((f) => f.kind === "native"), imports: frames.map(isImport),
+        const of = { names, native: frames.map((f) => f.kind === "native"), imports: frames.map(isImport), modules: frames.map(isModule),
                      files: frames.map((f) => !!f.file) }, wrappers = wrappersOf(context);
         of.wrappers = frames.map((f) => f.kind === "native" && wrappers.has(f.function));
         const same = frames.map((f) => numberOf(JSON.stringify([f.function, f.file || "", f.line || 0, f.module || ""])));
@@ -139,6 +141,8 @@ function stacksOf(whole) {
 
 /* The stack of a row, the outermost frame first, and the innermost line of an interpreter. */
 const framesOf = (row) => row.numbers.map((f) => row.of.names[f]).reverse();
+/* The innermost module that it was imported for, and its place among those that are seen; -1 = none. */
+const moduleOf = (row) => row.seen.findLastIndex((name) => name === row.module);
 const lineOf = (row) => row.of.names[row.numbers.find((f) => !row.of.native[f] && row.of.files[f])];
 
 function merged(list) {
@@ -204,6 +208,7 @@ function hideFrames() {
         if (imports) seen = seen.filter((f) => !row.of.imports[f]);
         if (natives && seen.some((f) => !native[f])) seen = seen.filter((f) => !native[f]);
         row.seen = seen.map((f) => names[f]).reverse();
+        row.module = names[row.numbers.find((f) => row.of.modules[f])] ?? "";
         row.where = imports ? names[siteOf(seen, row.of)] ?? row.site : row.site;
     }
 }

@@ -16,10 +16,11 @@ function grow(list) {
     for (const row of list) {
         const value = amount(row);
         if (!value) continue;
-        const path = group === "inverted" ? [...row.seen].reverse() : row.seen;
+        const path = group === "inverted" ? [...row.seen].reverse() : group === "import" ? row.seen.slice(moduleOf(row) + 1) : row.seen;
         let node = root;
         node.value += value;
         if (several) (node = child(node, row.context, row.label)).value += value;
+        if (group === "import") (node = child(node, row.module || "no import", row.label)).value += value;
         if (group === "label") (node = child(node, `[${row.label}]`, row.label)).value += value;
         for (const name of path) (node = child(node, name, row.label)).value += value;
     }

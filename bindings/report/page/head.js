@@ -87,3 +87,4 @@ for (const [value, name] of measures) element($("by"), "option", name).value = v
 const interpreted = stacks.some((r) => r.numbers.some((f) => !r.of.native[f]));
 for (const [id, which] of [["imports", (of) => of.imports], ["natives", (of) => (interpreted ? of.native : [])]])
     $(id).parentElement.hidden = !stacks.some((r) => which(r.of).some(Boolean));
+if (!stacks.some((r) => r.numbers.some((f) => r.of.modules[f]))) $("group").querySelector("[value=import]").remove();

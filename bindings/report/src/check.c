@@ -16,6 +16,7 @@ static const part parts[] = {
     {"decisions", {"kind", "text"}, {"at_ns"}, {NULL}},
     {"verdicts", {"kind", "evidence"}, {"stack"}, {"freed_share", "kept_share", "since_ns", "windows"}},
     {"histories", {NULL}, {"stack"}, {NULL}},
+    {"imports", {"name"}, {"live_bytes", "total_bytes"}, {"live_blocks"}},
     {"holes", {NULL}, {"block_bytes", "free_bytes", "pinned_bytes"}, {"blocks"}},
 };
 /* Of the whole process, in its member "memory". */

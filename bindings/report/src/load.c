@@ -163,17 +163,18 @@ static bool stacks_of(hkr_report *r, hkr_context *c, const json_t *array)
         if (!amount_of(from, "live_bytes_error", &s->live_error)) return false;
         if (!amount_of(from, "peak_bytes_error", &s->peak_error)) return false;
         if (!amount_of(from, "pinned_bytes", &s->pinned)) return false;
+        if (!amount_of(from, "reused_bytes", &s->reused)) return false;
         for (int v = 0; v < HKR_VALUES; v++)
             if (!amount_of(from, names[v], &s->value[v])) return false;
     }
     return true;
 }
 
-/* For the verdicts, each of which names a stack. */
+/* For verdicts and histories, each of which names a stack. */
 static bool places_of(hkr_context *c)
 {
     char key[32];
-    if (json_array_size(c->verdicts) == 0) return true;
+    if (json_array_size(c->verdicts) + json_array_size(c->histories) == 0) return true;
     bool ok = (c->places = json_object());
     for (size_t i = c->stack_count; i-- > 0 && ok;) /* the first one stays */
         ok = json_object_set_new_nocheck(c->places, hkr_key(key, c->stacks[i].id),
@@ -202,6 +203,10 @@ static const char *context_of(hkr_report *r, hkr_context *c, json_t *names, json
     if (!member(from, "stats", JSON_OBJECT, &c->stats)) return "stats";
     if (!member(from, "labels", JSON_ARRAY, &c->labels)) return "labels";
     if (!member(from, "holes", JSON_ARRAY, &c->holes)) return "holes";
+    if (!member(from, "imports", JSON_ARRAY, &c->imports)) return "imports";
+    if (!member(from, "marks", JSON_ARRAY, &c->marks)) return "marks";
+    if (!member(from, "histories", JSON_ARRAY, &c->histories)) return "histories";
+    if (!text_of(from, "reused", &c->reused)) return "reused";
     if (!member(from, "profile", JSON_OBJECT, &c->profile)) return "profile";
     if (!member(from, "verdicts", JSON_ARRAY, &c->verdicts)) return "verdicts";
     if (!member(from, "frames", JSON_ARRAY, &frames) ||

@@ -57,6 +57,7 @@ static const char usage[] =
     "  -b, --by WHAT       live (the default), peak or alloc\n"
     "  -n, --top N         rows of a table, 20 by default\n"
     "  -i, --interval SEC  of attach and top, 1 by default; of push, 60\n"
+    "  -w, --windows       of attach and top: what sites held when the windows of the profile began\n"
     "  -l, --listen PLACE  of serve: PORT, HOST:PORT or PATH; 127.0.0.1:9464 by default\n"
     "  -t, --tokens N      the -falloc-token-max=N of the program, for the names of its types\n"
     "  -h, --help; -V, --version\n"
@@ -174,7 +175,7 @@ static int wrong_option(int argc, char **argv, const char *at)
 {
     char option[3] = {'-', (char)optopt, '\0'};
     const bool is_short =
-        optopt != 0 && !strchr("obnilthV", optopt); /* else a long one with too much behind it */
+        optopt != 0 && !strchr("obnilwthV", optopt); /* else a long one with too much behind it */
     if (argc > 1 && argv[1][0] != '-' && !is_other(argv[1]) && !find(argv[1])) return no_command(argv[1]);
     return wrong("no such option:", is_short ? option : at);
 }
@@ -349,12 +350,17 @@ enum { OTLP = 256 }; /* an option without a letter */
 
 int main(int argc, char **argv)
 {
-    static const struct option known[] = {
-        {"output", required_argument, NULL, 'o'}, {"by", required_argument, NULL, 'b'},
-        {"top", required_argument, NULL, 'n'},    {"interval", required_argument, NULL, 'i'},
-        {"listen", required_argument, NULL, 'l'}, {"otlp", required_argument, NULL, OTLP},
-        {"tokens", required_argument, NULL, 't'}, {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},      {0}};
+    static const struct option known[] = {{"output", required_argument, NULL, 'o'},
+                                          {"by", required_argument, NULL, 'b'},
+                                          {"top", required_argument, NULL, 'n'},
+                                          {"interval", required_argument, NULL, 'i'},
+                                          {"listen", required_argument, NULL, 'l'},
+                                          {"windows", no_argument, NULL, 'w'},
+                                          {"otlp", required_argument, NULL, OTLP},
+                                          {"tokens", required_argument, NULL, 't'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"version", no_argument, NULL, 'V'},
+                                          {0}};
     hkr_options options = {.by = HKR_LIVE_BYTES, .top = 20};
     const char *output_name = NULL, *place = NULL, *url = NULL;
     double interval = 0;
@@ -364,7 +370,7 @@ int main(int argc, char **argv)
     _setmode(STDOUT_FILENO, O_BINARY);
     _setmode(STDIN_FILENO, O_BINARY);
 #endif
-    for (int c; (c = getopt_long(argc, argv, ":o:b:n:i:l:t:hV", known, NULL)) != -1;) {
+    for (int c; (c = getopt_long(argc, argv, ":o:b:n:i:l:t:whV", known, NULL)) != -1;) {
         switch (c) {
         case 'o':
             if (*optarg == '\0') return wrong("--output is the name of a file, not", optarg);
@@ -381,6 +387,9 @@ int main(int argc, char **argv)
         case 'i':
             if (!parse_interval(optarg, &interval))
                 return wrong("--interval is 0.1 to 3600 seconds, not", optarg);
+            break;
+        case 'w':
+            options.windows = true;
             break;
         case 'l':
             place = optarg;
@@ -413,6 +422,9 @@ int main(int argc, char **argv)
     const char *name = argv[optind];
     const struct command *command = find(name);
     if (strcmp(name, "policy") == 0) return run_policy(argv + optind + 1, count, output_name);
+    if (options.windows && (!is_live(name) || output_name))
+        return wrong("--windows is an option of the views attach and top, not of",
+                     output_name ? "--output" : name);
     if (place && strcmp(name, "serve") != 0) return wrong("--listen is an option of serve, not of", name);
 #ifdef HKR_SERVE
     if (strcmp(name, "serve") == 0)

@@ -42,19 +42,23 @@ typedef struct hkr_stack {
     size_t depth;
     double value[HKR_VALUES], alloc_error, live_error, peak_error; /* of bytes; 0 = exact */
     double pinned; /* free bytes that its live blocks keep from going back */
+    double reused; /* bytes of its live blocks that another line may have taken since */
 } hkr_stack;
 
 typedef struct hkr_context {
-    const char *name;     /* unique in its report: "name", "name#2" */
-    const json_t *stats;  /* NULL = none */
-    const json_t *labels; /* an array; NULL = none */
-    const json_t *holes;  /* an array; NULL = none */
+    const char *name;                          /* unique in its report: "name", "name#2" */
+    const json_t *stats;                       /* NULL = none */
+    const json_t *labels;                      /* an array; NULL = none */
+    const json_t *holes;                       /* an array; NULL = none */
+    const json_t *imports, *marks, *histories; /* arrays; NULL = none */
+    const char *
+        reused; /* whether objects from free lists have the line that takes them: "followed"; "" = not known */
     const json_t *profile, *verdicts;
     hkr_frame *frames;
     size_t frame_count;
     hkr_stack *stacks;
     size_t stack_count;
-    json_t *places; /* in stacks, by id; NULL = no verdict asks for one */
+    json_t *places; /* in stacks, by id; NULL = no verdict or history asks for one */
 } hkr_context;
 
 typedef struct hkr_report {
@@ -92,7 +96,7 @@ void hkr_frame_text(char *text, size_t size, const hkr_frame *frame);
 void hkr_clean(char *text, size_t size, const char *from);
 /* false. Writes one line without such bytes to `error`, which has HKR_ERROR bytes. */
 bool hkr_fail(char *error, const char *format, ...) __attribute__((format(HKR_FORMAT, 2, 3)));
-/* The first stack with that id; NULL = none, or the context has no verdicts. */
+/* The first stack with that id; NULL = none, or the context has neither verdicts nor histories. */
 const hkr_stack *hkr_stack_of(const hkr_context *context, double id);
 /* The name, or "name#2" where it was taken before. names: an object, of those that are taken. To be freed;
  * NULL = no memory. */
@@ -116,6 +120,7 @@ size_t hkr_stacks(hkr_report *const *reports, size_t count);
 typedef struct hkr_options {
     hkr_value by;      /* HKR_LIVE_BYTES, HKR_PEAK_BYTES or HKR_ALLOC_BYTES */
     size_t top;        /* rows of a table */
+    bool windows;      /* of a live view: what was live when the windows began */
     bool open_metrics; /* of Prometheus' two text formats, OpenMetrics 1.0 */
 } hkr_options;
 

@@ -138,6 +138,35 @@ static void labels(FILE *out, const hkr_context *c)
     }
 }
 
+static int most_imported(const void *a, const void *b)
+{
+    const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
+    const double p = hkr_number(x, "live_bytes"), q = hkr_number(y, "live_bytes");
+    if (p != q) return p < q ? 1 : -1;
+    return strcmp(hkr_text(x, "name"), hkr_text(y, "name"));
+}
+
+/* What lives of the code that modules ran when they were imported, and of the import itself. */
+static bool imports(FILE *out, const hkr_context *c, const hkr_options *o)
+{
+    const size_t n = json_array_size(c->imports);
+    if (n == 0) return true;
+    json_t **all = malloc(n * sizeof(json_t *));
+    if (!all) return false;
+    for (size_t i = 0; i < n; i++)
+        all[i] = json_array_get(c->imports, i);
+    qsort(all, n, sizeof(json_t *), most_imported);
+    fprintf(out, "\n  %12s %17s  %s\n", "live", "and its imports", "import of");
+    for (size_t i = 0; i < n && i < o->top; i++) {
+        char name[128], a[32], b[32];
+        hkr_clean(name, sizeof name, hkr_text(all[i], "name"));
+        fprintf(out, "  %12s %17s  %s\n", hkr_bytes(a, hkr_number(all[i], "live_bytes"), false),
+                hkr_bytes(b, hkr_number(all[i], "total_bytes"), false), name);
+    }
+    free(all);
+    return true;
+}
+
 static bool stacks(FILE *out, const hkr_context *c, const hkr_options *o)
 {
     static const char *const names[] = {"", "allocated", "", "live", "", "at the peak"};
@@ -152,6 +181,7 @@ static bool stacks(FILE *out, const hkr_context *c, const hkr_options *o)
     fprintf(out, "\n  %zu stacks%s%s; the largest %s:\n", c->stack_count,
             sampled ? ", sampled, one each " : "",
             sampled ? hkr_bytes(mean, hkr_number(c->profile, "mean_bytes"), false) : "", names[o->by]);
+    bool reused = false;
     fprintf(out, "  %12s %12s %12s %12s  %-16s %s\n", "live", "+-", "peak", "allocated", "label", "site");
     for (size_t i = 0; i < c->stack_count && i < o->top; i++) {
         const hkr_stack *s = rows[i].stack;
@@ -159,10 +189,21 @@ static bool stacks(FILE *out, const hkr_context *c, const hkr_options *o)
         char site[400] = "?", label[64], a[32], b[32], d[32], e[32];
         if (f) hkr_frame_text(site, sizeof site, f);
         hkr_clean(label, 17, s->label);
-        fprintf(out, "  %12s %12s %12s %12s  %-16s %s\n", hkr_bytes(a, s->value[HKR_LIVE_BYTES], false),
+        const bool moved = s->reused > s->value[HKR_LIVE_BYTES] / 2;
+        reused |= moved;
+        fprintf(out, "  %12s %12s %12s %12s  %-16s %s%s\n", hkr_bytes(a, s->value[HKR_LIVE_BYTES], false),
                 s->live_error > 0 ? hkr_bytes(b, s->live_error, false) : "",
                 hkr_bytes(d, s->value[HKR_PEAK_BYTES], false), hkr_bytes(e, s->value[HKR_ALLOC_BYTES], false),
-                label, site);
+                label, site, moved ? " ~" : "");
+    }
+    if (reused)
+        fputs("  ~ most are of kinds that CPython keeps in free lists: another line may have taken them "
+              "since\n",
+              out);
+    else if (*c->reused && strcmp(c->reused, "followed") != 0) {
+        char why[80];
+        hkr_clean(why, sizeof why, c->reused);
+        fprintf(out, "  objects from CPython's free lists have the stack that made their block: %s\n", why);
     }
     free(rows);
     return true;
@@ -192,6 +233,7 @@ bool hkr_write_text(FILE *out, const hkr_report *r, const hkr_options *o)
         if (!verdicts(out, c)) return false;
         labels(out, c);
         if (!hkr_write_holes(out, c)) return false;
+        if (!imports(out, c, o)) return false;
         if (!stacks(out, c, o)) return false;
     }
     return !ferror(out);

@@ -123,8 +123,8 @@ static bool draw(top *t)
     t->view.notice = t->notice;
     fputs("\033[H", out);
     bool ok = hkr_write_view(out, t->first, t->before, t->now, &t->view, &t->total);
-    static const char keys[] =
-        "q quit  l live  g growth  p peak  a allocated  t labels  m memory  arrows scroll  space pause";
+    static const char keys[] = "q quit  l live  g growth  p peak  a allocated  t labels  m memory  w windows "
+                               " arrows scroll  space pause";
     fprintf(out, "\033[J\033[%d;1H\033[7m%.*s\033[0m\033[K", size.ws_row, (int)t->view.columns, keys);
     ok = fclose(out) == 0 && ok;
     for (size_t done = 0; ok && done < n;) {
@@ -191,9 +191,14 @@ static bool press(top *t, char key)
         t->view.parts = !t->view.parts;
         t->view.skip = 0;
         break;
+    case 'w':
+        t->view.windows = !t->view.windows;
+        t->view.parts = false;
+        t->view.skip = 0;
+        break;
     case 't':
         t->view.labels = !t->view.labels;
-        t->view.parts = false;
+        t->view.parts = t->view.windows = false;
         t->view.skip = 0;
         break;
     case ' ':
@@ -266,6 +271,7 @@ int hkr_top(const char *what, double interval, const hkr_options *options)
     }
     t.before = t.now = t.first;
     t.view.labels = hkr_stacks(&t.now, 1) == 0;
+    t.view.windows = options->windows;
     bool ok;
     if (isatty(STDOUT_FILENO) && prepare()) {
         t.view.end = REST_OF_LINE;

@@ -1,6 +1,7 @@
 #include "view.h"
 
 #include "parts.h"
+#include "windows.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -11,13 +12,15 @@ enum { FIRST, BEFORE, NOW, TIMES, SITE_FRAMES = 3, LINE = 1024 };
 typedef struct row {
     const char *label;
     char *site; /* "" = a label */
-    double live[TIMES], alloc[TIMES], peak;
+    double live[TIMES], alloc[TIMES], peak, window[HKR_WINDOWS];
 } row;
 
 typedef struct rows {
     json_t *table; /* key: place */
     row *rows;
     size_t count, room;
+    double times[HKR_WINDOWS]; /* of the windows that are shown */
+    size_t windows;
 } rows;
 
 /* ---- Lines ---------------------------------------------------------------------------------------- */
@@ -84,14 +87,33 @@ static void site_of(char *text, size_t size, const hkr_context *c, const hkr_sta
     }
 }
 
+static row *row_of_stack(rows *all, const hkr_context *c, const hkr_stack *s)
+{
+    char site[600], key[900];
+    site_of(site, sizeof site, c, s);
+    snprintf(key, sizeof key, "%.120s\n%.120s\n%s", c->name, s->label, site);
+    return row_of(all, key, s->label, site);
+}
+
+/* What the sites held at the times of the windows. */
+static bool add_windows(rows *all, const hkr_context *c)
+{
+    for (size_t i = 0; i < json_array_size(c->histories); i++) {
+        const json_t *history = json_array_get(c->histories, i);
+        const hkr_stack *s = hkr_stack_of(c, hkr_number(history, "stack"));
+        row *r = s ? row_of_stack(all, c, s) : NULL;
+        if (s && !r) return false;
+        for (size_t w = 0; r && w < all->windows; w++)
+            r->window[w] += hkr_window_live(c, history, all->times[w]);
+    }
+    return true;
+}
+
 static bool add_stacks(rows *all, const hkr_context *c, int when)
 {
     for (size_t i = 0; i < c->stack_count; i++) {
         const hkr_stack *s = &c->stacks[i];
-        char site[600], key[900];
-        site_of(site, sizeof site, c, s);
-        snprintf(key, sizeof key, "%.120s\n%.120s\n%s", c->name, s->label, site);
-        row *r = row_of(all, key, s->label, site);
+        row *r = row_of_stack(all, c, s);
         if (!r) return false;
         r->live[when] += s->value[HKR_LIVE_BYTES];
         r->alloc[when] += s->value[HKR_ALLOC_BYTES];
@@ -114,7 +136,9 @@ static bool add_labels(rows *all, const hkr_context *c, int when)
 static bool collect(rows *all, const hkr_report *r, const hkr_view_options *o, int when)
 {
     for (size_t i = 0; i < r->context_count; i++)
-        if (!(o->labels ? add_labels : add_stacks)(all, &r->contexts[i], when)) return false;
+        if (!(o->labels && !o->windows ? add_labels : add_stacks)(all, &r->contexts[i], when) ||
+            (when == NOW && o->windows && !add_windows(all, &r->contexts[i])))
+            return false;
     return true;
 }
 
@@ -149,6 +173,32 @@ static void table(const screen *s, const rows *all, double seconds)
              grown < 1 && grown > -1 ? "" : hkr_bytes(growth, grown, true),
              o->labels ? "" : hkr_bytes(peak, r->peak, false),
              allocated > 0 && seconds > 0 ? hkr_bytes(rate, allocated / seconds, false) : "", label, r->site);
+    }
+}
+
+/* A column each window, and one for now. Of stacks that hold little there is no history. */
+static void window_table(const screen *s, const rows *all, const hkr_report *now)
+{
+    const hkr_view_options *o = s->options;
+    const size_t end = o->skip + o->rows < all->count ? o->skip + o->rows : all->count;
+    char text[(HKR_WINDOWS + 1) * 12 + 1], age[16], bytes[32];
+    size_t n = 0;
+    if (all->windows == 0) {
+        line(s, "no windows: there is no profile, its first window goes on, or its windows are off");
+        return;
+    }
+    for (size_t w = 0; w < all->windows; w++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%12s", hkr_window_age(age, now, all->times[w]));
+    line(s, "%s%12s  %-14s %s", text, "now", "label", "site");
+    for (size_t i = o->skip; i < end; i++) {
+        const row *r = &all->rows[i];
+        char label[32];
+        n = 0;
+        for (size_t w = 0; w < all->windows; w++)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%12s",
+                                  r->window[w] > 0 ? hkr_bytes(bytes, r->window[w], false) : "");
+        hkr_clean(label, 15, r->label);
+        line(s, "%s%12s  %-14s %s", text, hkr_bytes(bytes, r->live[NOW], false), label, r->site);
     }
 }
 
@@ -215,15 +265,19 @@ bool hkr_write_view(FILE *out, const hkr_report *first, const hkr_report *before
 {
     static int (*const orders[])(const void *, const void *) = {by_live, by_growth, by_peak, by_alloc};
     const screen s = {out, o};
+    /* A line is left with 40 columns for label and site. */
+    const size_t room = o->columns == 0 ? HKR_WINDOWS : o->columns > 64 ? (o->columns - 52) / 12 : 1;
     rows all = {.table = json_object()};
+    if (o->windows) all.windows = hkr_window_times(now, room, all.times);
     const bool ok = all.table && collect(&all, first, o, FIRST) && collect(&all, before, o, BEFORE) &&
                     collect(&all, now, o, NOW);
     if (ok) {
         if (all.count > 0) hkr_sort(all.rows, all.count, sizeof *all.rows, orders[o->order]);
         head(&s, first, before, now);
         if (o->parts) part_table(&s, now);
+        else if (o->windows) window_table(&s, &all, now);
         else table(&s, &all, seconds_between(before, now));
-        *count = o->parts ? hkr_parts(now) : all.count;
+        *count = o->parts ? hkr_parts(now) : o->windows && all.windows == 0 ? 0 : all.count;
     }
     for (size_t i = 0; i < all.count; i++)
         free(all.rows[i].site);

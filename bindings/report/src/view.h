@@ -10,6 +10,7 @@ typedef struct hkr_view_options {
     hkr_order order;
     bool labels;        /* instead of sites */
     bool parts;         /* of the resident memory, instead of both */
+    bool windows;       /* sites by what they held when windows of the profile began, instead of all these */
     size_t skip, rows;  /* of the table */
     size_t columns;     /* of a line; 0 = as long as they are */
     const char *end;    /* of a line, "\n" */

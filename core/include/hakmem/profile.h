@@ -56,6 +56,14 @@ typedef enum hak_profile_mode {
  * fail. ctx: the context that hak_profile_start was given. site: the site of the allocation. */
 typedef size_t hak_frames_fn(void *user, hak_ctx *ctx, hak_site site, uintptr_t *frames, size_t room);
 
+/* Is told that the block of n bytes at p became a sample, which stands for `bytes` bytes. user: as for frames.
+ * Runs inside the call that allocates, on its thread, with no lock held, and must not call into ctx. */
+typedef void hak_sample_made_fn(void *user, const void *p, size_t n, double bytes);
+/* Is told that the block at p, a sample, is about to be freed, has moved elsewhere, changes hands
+ * (hak_profile_reuse), or is no sample any more because it shrank. Not called for what hak_profile_reset,
+ * hak_profile_start and hak_ctx_destroy forget. Runs as hak_sample_made_fn does, inside of frees too. */
+typedef void hak_sample_gone_fn(void *user, const void *p);
+
 enum { HAK_PROFILE_DEPTH_MOST = 128 };
 
 typedef struct hak_profile_options {
@@ -85,11 +93,13 @@ typedef struct hak_profile_options {
                            long, so that all have one length. They take up to half of the table, and
                            become fewer where that is not enough. The first hak_profile_mark ends them, and
                            they are gone. 0 = none; 1 ms to 2 years */
+    hak_sample_made_fn *sample_made; /* for tracers that keep books of their own. NULL = nothing is told */
+    hak_sample_gone_fn *sample_gone; /* COUNTED: neither is called. Since 0.1 */
 } hak_profile_options;
 #define HAK_PROFILE_OPTIONS_INIT                                                                             \
     {                                                                                                        \
         sizeof(hak_profile_options), HAK_PROFILE_SAMPLED, 0, 0, 0, NULL, NULL, 0, false, false, NULL, NULL,  \
-            0                                                                                                \
+            0, NULL, NULL                                                                                    \
     }
 
 /* Returns what is wrong with the options, in one line; NULL = nothing. Cost: constant. [any thread] */
@@ -152,6 +162,14 @@ typedef bool hak_profile_fn(void *user, const hak_profile_stack *stack);
  * if there is no profile. Cost: up to a thousand instructions for each stack, and for each live sample that
  * of hak_block_pins. */
 HAK_API int hak_profile_visit(const hak_ctx *ctx, hak_profile_fn *fn, void *user);
+
+/* Notes that the block at p changes hands without being freed, as objects do that a runtime takes from a free
+ * list of its own. If the block is a live sample, it counts as freed for the stack that had it, and as
+ * allocated by the stack that runs now. label, site: as for the functions that allocate. ctx: the calling
+ * thread's heap, or the context. Calls hak_profile_options.frames. Returns 1 if the block was a sample, 0 if
+ * not, or if the table has no room for the new stack; -1 if no profile is running, or a COUNTED one. Cost: a
+ * look-up, and for a sample that of a new one. Since 0.1. */
+HAK_API int hak_profile_reuse(hak_ctx *ctx, const void *p, hak_label label, hak_site site);
 
 typedef struct hak_profile_info {
     size_t size; /* sizeof(hak_profile_info), set by the caller */

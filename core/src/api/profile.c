@@ -163,6 +163,13 @@ int hak_profile_reset(hak_ctx *ctx)
     return 0;
 }
 
+int hak_profile_reuse(hak_ctx *ctx, const void *p, hak_label label, hak_site site)
+{
+    hk_profile *k = hk_profile_of(ctx);
+    if (!k || k->counted || !atomic_load_explicit(&k->running, memory_order_relaxed)) return -1;
+    return hk_profile_reused(ctx, p, label, site);
+}
+
 /* ---- Counted by the host --------------------------------------------------------------------------- */
 
 hak_profile_counts *hak_profile_counts_of(hak_ctx *ctx, const uintptr_t *frames, unsigned depth,

@@ -56,11 +56,25 @@ bool hk_owns(const hak_ctx *ctx, const void *p)
 
 /* ---- What there is ------------------------------------------------------------------------------- */
 
+/* Whether p is certainly no block, as pointers of another malloc are not: big blocks begin at a page. */
+static bool is_foreign(const hak_space *s, const void *p)
+{
+    return ((uintptr_t)p & (HK_PAGE - 1)) != 0 && !hk_guard_slot_at(s, p) && !hk_extent_of(s, p);
+}
+
 HK_RACY size_t hk_block_size(const hak_ctx *ctx, const void *p)
 {
     hk_extent *e;
     hk_slab *s;
-    uint32_t kind = hk_find(&ctx, p, &e);
+    uint32_t kind;
+    if (HK_LIKELY(!ctx->role)) {
+        kind = hk_kind_at(ctx, p, &e);
+    } else if (HK_LIKELY((kind = hk_kind_in_window(ctx, p)) < HK_BINS)) {
+        e = ctx->extent;
+    } else {
+        if (is_foreign(ctx->space, p)) return 0;
+        kind = hk_find_shared(&ctx, p, &e);
+    }
     if (kind < HK_SMALL_CLASSES) {
         int i = hk_slab_index(ctx, e, kind, p, &s);
         return i >= 0 && hk_slab_block_out(e, s, (unsigned)i) ? hk_classes[kind].size : 0;

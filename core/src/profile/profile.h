@@ -96,6 +96,8 @@ struct hk_profile {
     void *user;
     size_t (*resident)(void);
     void (*gone)(void *user);
+    hak_sample_made_fn *sample_made;
+    hak_sample_gone_fn *sample_gone;
     uint64_t random, started_ns, now_ns;
     char *at, *end;           /* room for stacks and samples */
     hk_profile_group *groups; /* all but the first */
@@ -197,6 +199,9 @@ HK_INLINE void hk_profile_freed(const hak_ctx *ctx, const void *p)
     hk_profile *k = hk_profile_of(ctx);
     if (HK_UNLIKELY(k != NULL)) hk_profile_free(k, p);
 }
+/* Notes that the block at p changes hands, see hak_profile_reuse. false = it is no sample, or there is no room
+ * for its stack. No lock may be held. */
+bool hk_profile_reused(hak_ctx *heap, const void *p, hak_label label, hak_site site);
 /* Notes that the block at p, of `old` bytes, is now at q and has n bytes. The heap's thread calls this. */
 void hk_profile_resized(hak_ctx *heap, const void *p, void *q, size_t old, size_t n, hak_label label,
                         hak_site site);

@@ -76,9 +76,9 @@ static void settle_live(hk_stack *s)
     if (--s->live_samples == 0) s->live_blocks = s->live_bytes = s->live_var = 0; /* no rest of rounding */
 }
 
-static void died(hk_profile *k, hk_sample **link)
+/* The block of a sample no longer belongs to its stack. */
+static void leave(hk_profile *k, const hk_sample *block)
 {
-    hk_sample *block = *link;
     hk_stack *s = block->stack;
     share a = share_of(k, block->eligible, block->size);
     count_live(k, s, a, -1);
@@ -89,7 +89,63 @@ static void died(hk_profile *k, hk_sample **link)
     if (log >= HAK_PROFILE_LIFETIMES) log = HAK_PROFILE_LIFETIMES - 1;
     if (k->exact) s->died.count[log]++;
     else s->died.weight[log] += (float)a.blocks;
+}
+
+/* The block of a sample belongs to the stack from now on. */
+static void join(hk_profile *k, hk_sample *block, hk_stack *s)
+{
+    share a = share_of(k, block->eligible, block->size);
+    block->stack = s;
+    block->birth_ns = time_of_sample(k);
+    count_live(k, s, a, 1);
+    count_made(s, a, 1);
+    s->samples++;
+    s->live_samples++;
+    s->largest = hk_max(s->largest, block->size);
+    k->drawn++;
+    note_peak(k);
+}
+
+static void died(hk_profile *k, hk_sample **link)
+{
+    leave(k, *link);
     hk_profile_sample_drop(k, link);
+}
+
+/* ---- Who is told ---------------------------------------------------------------------------------- */
+
+/* What to tell when the lock is dropped. */
+typedef struct news {
+    hak_sample_made_fn *made;
+    hak_sample_gone_fn *gone;
+    void *user;
+    const void *was, *is; /* NULL = there is no such block */
+    size_t n;
+    double bytes;
+} news;
+
+static void note_gone(const hk_profile *k, news *told, const void *p)
+{
+    if (HK_LIKELY(!k->sample_gone)) return;
+    told->gone = k->sample_gone;
+    told->user = k->user;
+    told->was = p;
+}
+
+static void note_made(const hk_profile *k, news *told, const hk_sample *block)
+{
+    if (HK_LIKELY(!k->sample_made)) return;
+    told->made = k->sample_made;
+    told->user = k->user;
+    told->is = (const void *)block->p;
+    told->n = block->size;
+    told->bytes = share_of(k, block->eligible, block->size).bytes;
+}
+
+static void tell(const news *told)
+{
+    if (HK_UNLIKELY(told->was != NULL)) told->gone(told->user, told->was);
+    if (HK_UNLIKELY(told->is != NULL)) told->made(told->user, told->is, told->n, told->bytes);
 }
 
 /* ---- Blocks --------------------------------------------------------------------------------------- */
@@ -113,6 +169,7 @@ void hk_profile_add(hak_ctx *heap, void *p, size_t size, size_t eligible, hak_la
     bool due = k->window_ns && (k->exact ? k->now_ns : time_of_sample(k)) >= k->window_due_ns;
     hk_profile_unlock(k);
     if (HK_UNLIKELY(due)) hk_profile_turn(k);
+    news told = {.was = NULL, .is = NULL};
     size_t depth = fn ? hk_min(fn(user, k->ctx, site, frames, room), room) : 0;
     if (frames_alone && depth > 0) site = 0;
     if (!size) size = hk_block_size(heap, p);
@@ -121,6 +178,7 @@ void hk_profile_add(hak_ctx *heap, void *p, size_t size, size_t eligible, hak_la
     hk_profile_lock(k);
     hk_sample **link = hk_profile_find(k, (uintptr_t)p);
     if (HK_UNLIKELY(*link != NULL)) {
+        note_gone(k, &told, p);
         died(k, link);
         link = hk_profile_find(k, (uintptr_t)p);
     }
@@ -128,31 +186,62 @@ void hk_profile_add(hak_ctx *heap, void *p, size_t size, size_t eligible, hak_la
     hk_stack *s = hk_profile_stack_of(k, frames, (unsigned)hk_min(depth, k->depth), site, label);
     hk_sample *block = s ? hk_profile_sample_new(k, (uintptr_t)p, link) : NULL;
     if (block) {
-        block->stack = s;
         block->size = size;
         block->eligible = eligible;
-        block->birth_ns = time_of_sample(k);
-        share a = share_of(k, eligible, size);
-        count_live(k, s, a, 1);
-        count_made(s, a, 1);
-        s->samples++;
-        s->live_samples++;
-        s->largest = hk_max(s->largest, size);
-        k->drawn++;
-        note_peak(k);
+        join(k, block, s);
+        note_made(k, &told, block);
         if (hk_kind_in_window(heap, p) != HK_KIND_WATCHED) hk_unit_watch(heap, p, true);
     } else {
         count_dropped(k, s, share_of(k, eligible, size).bytes);
     }
     hk_profile_unlock(k);
+    tell(&told);
 }
 
 void hk_profile_free(hk_profile *k, const void *p)
 {
+    news told = {.was = NULL, .is = NULL};
     hk_profile_lock(k);
     hk_sample **link = hk_profile_find(k, (uintptr_t)p);
-    if (*link) died(k, link);
+    if (*link) {
+        note_gone(k, &told, p);
+        died(k, link);
+    }
     hk_profile_unlock(k);
+    tell(&told);
+}
+
+bool hk_profile_reused(hak_ctx *heap, const void *p, hak_label label, hak_site site)
+{
+    hk_profile *k = hk_profile_of(heap);
+    uintptr_t frames[HAK_PROFILE_DEPTH_MOST];
+    hk_profile_lock(k);
+    bool known = *hk_profile_find(k, (uintptr_t)p) != NULL;
+    hak_frames_fn *fn = k->frames;
+    void *user = k->user;
+    size_t room = k->depth;
+    bool frames_alone = k->frames_alone;
+    hk_profile_unlock(k);
+    if (!known) return false;
+    size_t depth = fn ? hk_min(fn(user, k->ctx, site, frames, room), room) : 0;
+    if (frames_alone && depth > 0) site = 0;
+    label = hk_label_known(heap, label);
+    hk_profile_prepare(k);
+    hk_profile_lock(k);
+    /* Nobody but the caller may free the block, but the profile may have begun anew. */
+    hk_sample *block = *hk_profile_find(k, (uintptr_t)p);
+    hk_stack *s =
+        block ? hk_profile_stack_of(k, frames, (unsigned)hk_min(depth, k->depth), site, label) : NULL;
+    news told = {.was = NULL, .is = NULL};
+    if (s) {
+        note_gone(k, &told, p);
+        leave(k, block);
+        join(k, block, s);
+        note_made(k, &told, block);
+    }
+    hk_profile_unlock(k);
+    tell(&told);
+    return s != NULL;
 }
 
 void hk_profile_grown(hk_profile *k, const void *p, size_t n)
@@ -177,7 +266,7 @@ static bool thinned(hk_profile *k, const hk_sample *block, size_t n)
 }
 
 /* The chance of a block is that of all its bytes, those that it grew by included. */
-static bool resize_sample(hk_profile *k, const void *p, void *q, size_t n)
+static bool resize_sample(hk_profile *k, const void *p, void *q, size_t n, news *told)
 {
     hk_sample **link = hk_profile_find(k, (uintptr_t)p), *block = *link;
     if (!block) return false;
@@ -188,6 +277,7 @@ static bool resize_sample(hk_profile *k, const void *p, void *q, size_t n)
         count_live(k, s, old, -1);
         s->freed_var += old.var;
         settle_live(s);
+        note_gone(k, told, p);
         hk_profile_sample_drop(k, link);
         return true;
     }
@@ -213,6 +303,10 @@ static bool resize_sample(hk_profile *k, const void *p, void *q, size_t n)
         s->largest = hk_max(s->largest, n);
         note_peak(k);
     }
+    if (p != q) {
+        note_gone(k, told, p);
+        note_made(k, told, block);
+    }
     return true;
 }
 
@@ -220,11 +314,13 @@ void hk_profile_resized(hak_ctx *heap, const void *p, void *q, size_t old, size_
                         hak_site site)
 {
     hk_profile *k = hk_profile_of(heap);
+    news told = {.was = NULL, .is = NULL};
     hk_profile_lock(k);
     /* A block from before an exact profile began stays out of the profile until it moves. */
-    bool known = resize_sample(k, p, q, n) || (k->exact && p == q);
+    bool known = resize_sample(k, p, q, n, &told) || (k->exact && p == q);
     if (k->exact) old = 0;
     hk_profile_unlock(k);
+    tell(&told);
     if (known || n <= old || !(heap->checked & HK_PROFILED) || !atomic_load(&k->running)) return;
     heap->sampling.left -= (int64_t)(n - old);
     if (heap->sampling.left < 0) hk_profile_add(heap, q, n, n, label, site);

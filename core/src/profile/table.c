@@ -72,6 +72,8 @@ static void set_profile(hk_profile *k, const hak_profile_options *o)
     k->frames = o->frames;
     k->resident = o->resident;
     k->gone = o->gone;
+    k->sample_made = o->sample_made;
+    k->sample_gone = o->sample_gone;
     k->frames_alone = o->frames_alone;
     k->one_by_one = o->one_by_one;
     k->user = o->user;

@@ -1,0 +1,156 @@
+"""Objects from CPython's free lists: whether they have the line that takes them, or that which made their block."""
+
+import json
+import sys
+import unittest
+
+from support import ProgramCase, needs_objects, preloaded
+
+FOLLOWED = sys.version_info >= (3, 13)
+
+# What temporaries() makes goes into free lists, from which keeps() takes it.
+PROGRAM = """
+import sys
+
+
+def temporaries(kinds, n):
+    for make in kinds:
+        kept = []
+        for i in range(n): kept.append(make(i))
+
+
+def keeps(kinds, n):
+    for make in kinds:
+        for i in range(n): kept.append(make(i))
+
+
+def a_tuple(i): return (i, kept)
+def a_list(i): return [i]
+def a_dict(i): return {}
+def a_float(i): return i * 0.5
+kept = []
+temporaries([a_tuple, a_list, a_dict, a_float], 60)
+keeps([a_tuple, a_list, a_dict, a_float], 60)
+"""
+
+
+@needs_objects
+class Reused(ProgramCase):
+    def report(self, *, check=True, program=PROGRAM, **options):
+        file = self.folder / "r.json"
+        path = self.script(program.lstrip("\n"))
+        done = self.python("-S", path, env=preloaded(all_domains=True, report=str(file), **options), check=check)
+        self.assertEqual(done.stderr, "")
+        return json.loads(file.read_text())["contexts"][0]
+
+    def by_caller(self, context):
+        """Of a profile: blocks by the function that makes the object and who called that."""
+        frames, found = context["frames"], {}
+        for stack in context["stacks"]:
+            names = [frames[n]["function"] for n in stack["frames"]]
+            for inner, outer in zip(names, names[1:]):
+                if inner.startswith("a_"):
+                    found[inner, outer] = found.get((inner, outer), 0) + stack["live_blocks"]
+        return found
+
+    def at_functions(self, context, names, what="live_blocks"):
+        """What stands at the lines of these functions."""
+        found = dict.fromkeys(names, 0)
+        for line in context["stacks"]:
+            name = context["frames"][line["frames"][0]]["function"] if line["frames"] else ""
+            if name in found:
+                found[name] += line.get(what, 0)
+        return found
+
+    def test_lines(self):
+        """What lives was taken by lines of other functions than those that made the temporaries."""
+        takers = [f"b_{kind}" for kind in ("tuple", "list", "float")]
+        program = PROGRAM.replace(
+            "keeps([a_tuple, a_list, a_dict, a_float], 60)",
+            "def b_tuple(i): return (i, kept)\ndef b_list(i): return [i]\ndef b_float(i): return i * 0.5\n"
+            "keeps([b_tuple, b_list, b_float], 60)",
+        )
+        context = self.report(program=program, labels="site")
+        off = self.report(program=program, labels="site", reused="off")
+        taken, without = (self.at_functions(report, takers) for report in (context, off))
+        self.assertLess(min(without.values()), 58, "some have the line of the temporaries")
+        self.assertNotEqual(off["reused"], "followed")
+        marked = self.at_functions(off, takers, "reused_bytes")
+        # The items of a list are a block that is no object.
+        self.assertEqual({name for name, n in marked.items() if n} - {"b_list"}, {name for name, n in without.items() if n} - {"b_list"})
+        if FOLLOWED:
+            self.assertEqual(context["reused"], "followed")
+            self.assertGreaterEqual(min(taken.values()), 58, taken)
+            self.assertFalse([line for line in context["stacks"] if line.get("reused_bytes")])
+        else:
+            self.assertEqual(context["reused"], "CPython before 3.13 tells of none")
+            self.assertEqual(taken, without)
+
+    def test_stacks_of_an_exact_profile(self):
+        context = self.report(profile="exact")
+        found = self.by_caller(context)
+        kept = {kind: found.get((kind, "keeps"), 0) for kind in ("a_tuple", "a_list", "a_dict", "a_float")}
+        if FOLLOWED:
+            self.assertEqual(context["reused"], "followed")
+            self.assertGreaterEqual(min(kept.values()), 58, found)
+        else:
+            self.assertLess(min(kept.values()), 58, found)
+        self.assertEqual(sum(s["live_bytes"] for s in context["stacks"]), context["stats"]["live_bytes"])
+
+    def test_sampled_profiles_follow_where_they_are_told_to(self):
+        context = self.report(profile="16K")
+        self.assertNotEqual(context["reused"], "followed")
+        if FOLLOWED:
+            context = self.report(profile="16K", reused="on")
+            self.assertEqual(context["reused"], "followed")
+
+    def test_what_cannot_be_had_stops_the_start(self):
+        for options, said in (
+            ({"labels": "site", "reused": "maybe"}, "HAKMEM_REUSED=maybe: on or off expected"),
+            ({"reused": "on"}, "this is for lines or a profile" if FOLLOWED else "CPython before 3.13"),
+            *((() if FOLLOWED else (({"labels": "site", "reused": "on"}, "CPython before 3.13"),))),
+        ):
+            done = self.python("-S", "-c", "print(1)", env=preloaded(all_domains=True, **options), check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), options)
+            self.assertIn(said, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
+
+    @unittest.skipUnless(FOLLOWED, "nothing to follow before 3.13")
+    def test_another_tool_that_follows_is_left_alone(self):
+        """tracemalloc takes the one place that there is; the program goes on."""
+        done = self.python(
+            "-S",
+            "-c",
+            "import tracemalloc; tracemalloc.start(); a = [(i, i) for i in range(1000)]; tracemalloc.stop(); "
+            "b = [float(i) for i in range(1000)]; print(len(a) + len(b))",
+            env=preloaded(all_domains=True, labels="site", report=str(self.folder / "r.json")),
+        )
+        self.assertEqual((done.stdout, done.stderr), ("2000\n", ""))
+
+    @unittest.skipUnless(FOLLOWED, "nothing to follow before 3.13")
+    def test_many_threads_and_collections(self):
+        done = self.python(
+            self.script(
+                """
+                import gc, threading
+                def work(n):
+                    kept = []
+                    for i in range(n):
+                        kept.append([(i, [i]), {"a": i}, i * 0.5, slice(i), iter([i])])
+                        if i % 100 == 0: del kept[:50]
+                        if i % 500 == 0: gc.collect()
+                threads = [threading.Thread(target=work, args=(3000,)) for _ in range(4)]
+                for t in threads: t.start()
+                for t in threads: t.join()
+                print("done")
+                """
+            ),
+            env=preloaded(all_domains=True, labels="site", profile="exact", report=str(self.folder / "r.json")),
+        )
+        self.assertEqual((done.stdout, done.stderr), ("done\n", ""))
+        context = json.loads((self.folder / "r.json").read_text())["contexts"][0]
+        self.assertEqual(sum(s["live_bytes"] for s in context["stacks"]), context["stats"]["live_bytes"])
+
+
+if __name__ == "__main__":
+    unittest.main()
