@@ -9,11 +9,15 @@ hak_ctx *bench_ctx;
 _Thread_local hak_ctx *bench_heap;
 #endif
 
-#ifdef BENCH_LABELLED
 static const char *const names[BENCH_LABELS] = {"string",  "table",   "array",    "hash",
                                                 "closure", "upvalue", "proto",    "userdata",
                                                 "thread",  "buffer",  "registry", "other"};
-#endif
+
+void bench_hak_define(hak_ctx *c)
+{
+    for (int i = 0; i < BENCH_LABELS; i++)
+        hak_label_define(c, names[i]);
+}
 
 hak_ctx *bench_hak_ctx(void)
 {

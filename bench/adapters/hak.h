@@ -23,6 +23,8 @@ extern _Thread_local hak_ctx *bench_heap;
 /* buffer NULL = pages of the OS. */
 void bench_hak_init(void *buffer, size_t size);
 hak_ctx *bench_hak_ctx(void);
+/* Defines the 12 labels one by one. */
+void bench_hak_define(hak_ctx *c);
 
 static inline const char *ba_version(void)
 {
@@ -68,6 +70,15 @@ static inline void *ba_ctx_alloc(ba_ctx *c, size_t n)
 static inline void ba_ctx_destroy(ba_ctx *c)
 {
     hak_ctx_destroy(c);
+}
+#define BA_CTX_DEFINE 1
+static inline void ba_ctx_define(ba_ctx *c)
+{
+    bench_hak_define(c);
+}
+static inline void *ba_ctx_alloc_defined(ba_ctx *c, size_t n)
+{
+    return hak_alloc_cs(c, n, (hak_label)(1 + label_index(n)), 0);
 }
 #define BA_CTX_FREE 1
 static inline void ba_ctx_free(ba_ctx *c, void *p)

@@ -65,9 +65,11 @@ METRICS = {
         Metric("kib_per_ctx", "KiB/context"),
         FAULTS,
     ],
+    "ctx_defined": [Metric("cpu_ns", "us/context", divide=1000)],
     "young": [CPU],
     "startup": [Metric("first_us", "us"), Metric("first_kib", "KiB"), Metric("start_kib", "KiB before main")],
     "larson_threads": [CPU, RSS],
+    "larson_untold": [CPU, RSS],
     "mid_threads": [CPU, RSS],
     "xmalloc": [CPU, PEAK],
     "chain": [CPU, PEAK],
@@ -84,7 +86,7 @@ METRICS = {
 
 
 # Rows of several threads on one heap, and which of hakmem's variants run them.
-THREADED = ("larson_threads", "mid_threads", "xmalloc", "chain", "churn")
+THREADED = ("larson_threads", "larson_untold", "mid_threads", "xmalloc", "chain", "churn")
 SHARED = ("hak-shared-tls", "hak-shared")
 # What a shared context costs one thread.
 BESIDE_LOCAL = ("random_mixed", "tiny_hot")
@@ -99,6 +101,8 @@ def runs(allocator, row):
         return row in THREADED + BESIDE_LOCAL
     if allocator == FAST:
         return row in COLD
+    if row == "ctx_defined":
+        return allocator == "hak"
     return row not in THREADED or not allocator.startswith("hak") and allocator != "null-labels"
 
 

@@ -78,6 +78,7 @@ def judge(figures):
         j.at_most("ctx", "blocks20", allocator, us, 0.25)
         j.at_most("ctx", "blocks1000", allocator, us, 6)
         j.at_most("ctx", "live10000", allocator, kib, 8)
+    j.at_most("ctx_defined", "blocks20", "hak", METRICS["ctx_defined"][0], 0.35)
     j.at_most("startup", "mapping", "hak", METRICS["startup"][0], 15)
     j.at_most("startup", "mapping", "hak", METRICS["startup"][1], 16)
     j.at_most("startup", "buffer", "hak", METRICS["startup"][0], 8)
@@ -100,6 +101,9 @@ def _threads(j, cpu):
         for threads in (1, 2, 4):
             j.against("larson_threads", f"{threads}x10000", allocator, ["tcmalloc"], cpu, 1)
             j.against("larson_threads", f"{threads}x1024", allocator, ["mimalloc2", "rpmalloc"], cpu, 1)
+            for chunks in (1024, 10000):
+                if allocator == SHARED[0]:
+                    j.against("larson_untold", f"{threads}x{chunks}", allocator, None, cpu, 1 / 1.05)
             j.against("mid_threads", f"{threads}x256", allocator, ["tcmalloc"], cpu, 1)
             for row, case in (
                 ("larson_threads", "10000"),

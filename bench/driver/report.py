@@ -135,6 +135,8 @@ NOTES = {
     "latency": "Single operations, timer subtracted; a virtual machine's counter may advance in steps.",
     "larson_threads": "N x C: N threads, C chunks each. CPU time of all threads, with those that made and "
     "ended them; ten lives a lane.",
+    "larson_untold": "A hundred lives a lane, and hakmem is not told when one ends (hak_ctx_thread_done).",
+    "ctx_defined": "No other allocator has labels; the row ctx has what a context without them costs.",
     "xmalloc": "Half of the threads allocate, the others free, by batches of 4096.",
     "chain": "Four threads, each frees half of what comes and puts as much in its place; the last frees all.",
     "churn": "Threads that live for 200 blocks and leave 50 to the next; net of making a thread.",

@@ -78,6 +78,34 @@ static void ctx(const bench_case *c, const bench_settings *s)
     timer_stop(&t, rounds);
 }
 
+/* ctx_defined: the same with 12 labels, which are defined one by one. */
+static void ctx_defined(const bench_case *c, const bench_settings *s)
+{
+#ifdef BA_CTX_DEFINE
+    bench_rng r = 17;
+    for (size_t i = 0; i < TABLE; i++)
+        sizes[i] = (unsigned short)rng_range(rng_next(&r), 16, 512);
+    ba_init();
+    size_t count = c->b, rounds = scaled(s, 2000000 / (count + 20)), warm = rounds / 20;
+    bench_timer t;
+    for (size_t i = 0; i < warm + rounds; i++) {
+        if (i == warm) timer_start(&t);
+        ba_ctx *one = ba_ctx_new();
+        if (!one) bench_fail("no more contexts");
+        ba_ctx_define(one);
+        for (size_t k = 0; k < count; k++)
+            touch(ba_ctx_alloc_defined(one, sizes[(i + k) % TABLE]), k);
+        ba_ctx_destroy(one);
+        if (i % 256 == 0) ba_tick();
+    }
+    timer_stop(&t, rounds);
+#else
+    (void)c;
+    (void)s;
+    bench_fail("this allocator has no labels");
+#endif
+}
+
 /* young: a context of some blocks of 16..515 bytes lives for 3000 replacements, and the next one begins. Where
  * the adapter has no contexts whose blocks are freed one by one, the blocks are of the process's heap, which is
  * warm. One operation is one replacement. */
@@ -137,4 +165,9 @@ static const bench_case cases[] = {
     {"live50000", 50000, 20, true},  {NULL, 0, 0, false},
 };
 
-const bench_row rows_ctx[] = {{"ctx", cases, ctx}, {"young", young_cases, young}, {NULL, NULL, NULL}};
+static const bench_case defined_cases[] = {{"blocks20", 1, 20, false}, {NULL, 0, 0, false}};
+
+const bench_row rows_ctx[] = {{"ctx", cases, ctx},
+                              {"ctx_defined", defined_cases, ctx_defined},
+                              {"young", young_cases, young},
+                              {NULL, NULL, NULL}};

@@ -64,6 +64,7 @@ typedef struct short_life {
     lane_fn *fn;
     void *shared;
     size_t lane;
+    bool tells;
 } short_life;
 
 static void *short_main(void *at)
@@ -71,16 +72,25 @@ static void *short_main(void *at)
     short_life *s = at;
     ba_thread_begin(s->lane);
     s->fn(s->shared, s->lane);
-    ba_thread_end();
+    if (s->tells) ba_thread_end();
     return NULL;
+}
+
+static void live(short_life s)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, short_main, &s)) bench_fail("cannot make a thread");
+    pthread_join(thread, NULL);
 }
 
 void lane_thread(lane_fn *fn, void *shared, size_t at)
 {
-    short_life s = {fn, shared, at};
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, short_main, &s)) bench_fail("cannot make a thread");
-    pthread_join(thread, NULL);
+    live((short_life){fn, shared, at, true});
+}
+
+void lane_thread_untold(lane_fn *fn, void *shared, size_t at)
+{
+    live((short_life){fn, shared, at, false});
 }
 
 struct pipe {

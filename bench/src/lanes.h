@@ -11,6 +11,8 @@ typedef void lane_fn(void *shared, size_t lane);
 void lanes_run(size_t count, lane_fn *prepare, lane_fn *work, void *shared, uint64_t ops);
 /* A thread of a lane, on its CPU, that calls fn and ends. */
 void lane_thread(lane_fn *fn, void *shared, size_t at);
+/* The same, and the allocator is not told that the thread ends. */
+void lane_thread_untold(lane_fn *fn, void *shared, size_t at);
 
 /* Batches of blocks on their way from one thread to another. A pipe takes as many as there are. */
 enum { BATCH_MOST = 4096, PIPE_MOST = 64 };

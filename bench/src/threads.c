@@ -13,11 +13,12 @@ static void put_memory(size_t before, size_t peak_before)
 
 /* ---- larson: threads die, and hand their array to the next one ---- */
 
-enum { LIVES = 10, LANES = 4 };
+enum { LIVES = 10, LIVES_UNTOLD = 100, LANES = 4 };
 
 typedef struct larsons {
     larson of[LANES];
     size_t pairs; /* of one life */
+    bool tells;   /* the allocator is told that a thread ends, if there is a call for that */
 } larsons;
 
 static void larson_life(void *shared, size_t lane)
@@ -28,22 +29,35 @@ static void larson_life(void *shared, size_t lane)
 
 static void larson_lane(void *shared, size_t lane)
 {
-    for (int i = 0; i < LIVES; i++)
-        lane_thread(larson_life, shared, lane);
+    const larsons *l = shared;
+    for (int i = 0; i < (l->tells ? LIVES : LIVES_UNTOLD); i++)
+        (l->tells ? lane_thread : lane_thread_untold)(larson_life, shared, lane);
 }
 
-static void larson_threads(const bench_case *c, const bench_settings *s)
+static void larson_of(const bench_case *c, const bench_settings *s, bool tells)
 {
     static larsons l;
+    size_t lives = tells ? LIVES : LIVES_UNTOLD;
+    l.tells = tells;
     for (size_t i = 0; i < c->b; i++)
         l.of[i] = (larson){bench_table(c->a * sizeof(bench_slot)), c->a, 11 + i};
     size_t before = resident_bytes(), peak = peak_resident_bytes();
     ba_init();
     for (size_t i = 0; i < c->b; i++)
         larson_fill(&l.of[i]);
-    l.pairs = scaled(s, 8000000) / LIVES / c->b + 1;
-    lanes_run(c->b, larson_life, larson_lane, &l, l.pairs * LIVES * c->b * 2);
+    l.pairs = scaled(s, 8000000) / lives / c->b + 1;
+    lanes_run(c->b, larson_life, larson_lane, &l, l.pairs * lives * c->b * 2);
     put_memory(before, peak);
+}
+
+static void larson_threads(const bench_case *c, const bench_settings *s)
+{
+    larson_of(c, s, true);
+}
+
+static void larson_untold(const bench_case *c, const bench_settings *s)
+{
+    larson_of(c, s, false);
 }
 
 /* ---- mid: blocks of 8 to 32 KiB, each thread for itself ---- */
@@ -225,6 +239,7 @@ static const bench_case churn_cases[] = {{"10000", 10000, 2, false}, {NULL, 0, 0
 
 const bench_row rows_threads[] = {
     {"larson_threads", larson_cases, larson_threads},
+    {"larson_untold", larson_cases, larson_untold},
     {"mid_threads", mid_cases, mid_threads},
     {"xmalloc", xmalloc_cases, xmalloc},
     {"chain", chain_cases, chain},

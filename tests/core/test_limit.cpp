@@ -209,7 +209,7 @@ TEST_CASE("packed units that became empty since the last refusal are found, join
 TEST_CASE("near the limit a class takes no slab for a few blocks")
 {
     TestSpace s;
-    const size_t hard = 256 * KiB;
+    size_t hard = 512 * KiB;
     // As many of 16 bytes as packed units take of a class; then others, up to where memory is scarce, or not.
     auto growth_by_one = [&](size_t fill) {
         TestCtx ctx(s.space);
@@ -225,6 +225,59 @@ TEST_CASE("near the limit a class takes no slab for a few blocks")
     };
     CHECK(growth_by_one(hard / 2) >= 16 * KiB);
     CHECK(growth_by_one(hard - hard / 5) == 0);
+    // Bins and a slab would be an eighth of it.
+    hard = 256 * KiB;
+    CHECK(growth_by_one(hard / 2) == 0);
+    CHECK(growth_by_one(hard - hard / 5) == 0);
+}
+
+TEST_CASE("below a limit of 384 KiB a class with many blocks takes neither bins nor slabs")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    const size_t hard = 300 * KiB;
+    REQUIRE(hak_limit(ctx, 0, hard, nullptr, nullptr) == 0);
+    std::vector<void *> blocks;
+    auto fill_up = [&] {
+        while (void *p = hak_alloc(ctx, 48))
+            blocks.push_back(p);
+        CHECK(blocks.size() * 48 > hard / 100 * 93);
+        CHECK(stats_of(ctx).metadata_bytes < 14 * KiB);
+    };
+    fill_up();
+    // They come and go.
+    for (int round = 0; round < 5; round++) {
+        free_half(ctx, blocks);
+        fill_up();
+    }
+    require_sound(ctx);
+}
+
+TEST_CASE("below a small limit a class with slabs uses the holes of packed units first")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    REQUIRE(hak_limit(ctx, 0, 1 * MiB, nullptr, nullptr) == 0);
+    std::vector<void *> holes;
+    for (size_t i = 0; i < 500; i++) {
+        holes.push_back(hak_alloc(ctx, 300 + i % 25 * 8));
+        REQUIRE(holes.back());
+    }
+    // The class has slabs, which are full at the end.
+    size_t before;
+    do {
+        before = committed_of(ctx);
+        REQUIRE(hak_alloc(ctx, 64));
+    } while (stats_of(ctx).live_bytes < 400 * KiB || committed_of(ctx) == before);
+    for (size_t i = 0; i < 300; i++)
+        REQUIRE(hak_alloc(ctx, 64)); // most of one slab
+    for (size_t i = 0; i < holes.size(); i++)
+        if (i % 4) hak_free(ctx, holes[i]);
+    before = committed_of(ctx);
+    for (size_t bytes = 0; bytes < 56 * KiB; bytes += 64)
+        REQUIRE(hak_alloc(ctx, 64));
+    CHECK(committed_of(ctx) - before <= 20 * KiB);
+    require_sound(ctx);
 }
 
 TEST_CASE("the last pages below a limit are used, of a unit that is not charged as a whole")

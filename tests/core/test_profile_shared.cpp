@@ -318,18 +318,38 @@ TEST_CASE("profile shared: a thread that missed the stop counts as the next star
 
 TEST_CASE("profile shared: the first block that a heap makes after the start counts")
 {
+    unsigned debug = GENERATE(0u, unsigned{HAK_DEBUG_GUARD}, unsigned{HAK_DEBUG_TRACE});
     TestSpace s;
     Options options = shared_options();
+    options.debug = debug;
     TestCtx ctx(s.space, &options);
-    hak_free(ctx, hak_alloc(ctx, 100)); // the heap was there before
-    hak_profile_options exact = HAK_PROFILE_OPTIONS_INIT;
-    exact.mode = HAK_PROFILE_EXACT;
+    hak_free(ctx, hak_alloc(ctx, 400)); // the heap was there before
+    hak_profile_options exact = exact_options();
     REQUIRE(hak_profile_start(ctx, &exact) == 0);
-    size_t n = GENERATE(size_t{100 * KiB}, 3 * MiB);
-    void *p = hak_alloc_cs(ctx, n, 0, 7);
-    REQUIRE(p);
-    CHECK(sums_of(ctx).alloc_blocks == 1);
-    hak_free(ctx, p);
+    size_t n = GENERATE(size_t{0}, 8, 100, 512, 1024, 2000, 20 * KiB, 100 * KiB, 3 * MiB);
+    CAPTURE(debug, n);
+    SECTION("as any block")
+    {
+        void *p = hak_alloc_cs(ctx, n, 0, 7);
+        REQUIRE(p);
+        CHECK(sums_of(ctx).alloc_blocks == 1);
+        CHECK(sums_of(ctx).live_bytes == (double)hak_usable_size(ctx, p));
+        hak_free(ctx, p);
+    }
+    SECTION("aligned")
+    {
+        void *p = hak_aligned_alloc_cs(ctx, 64, n, 0, 7);
+        REQUIRE(p);
+        CHECK(sums_of(ctx).alloc_blocks == 1);
+        hak_free(ctx, p);
+    }
+    SECTION("larger than before")
+    {
+        void *old = hak_alloc_cs(ctx, 16, 0, 7), *p = hak_realloc_cs(ctx, old, n + 600, 0, 7);
+        REQUIRE(p);
+        CHECK(sums_of(ctx).alloc_blocks == 2);
+        hak_free(ctx, p);
+    }
     CHECK(sums_of(ctx).live_blocks == 0);
 }
 

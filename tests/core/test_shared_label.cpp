@@ -108,6 +108,49 @@ TEST_CASE("shared: labels may come when there are heaps with blocks")
     CHECK(ctx.errors.take() == "");
 }
 
+TEST_CASE("shared: small blocks that a thread has at hand have labels as soon as another thread defines one")
+{
+    constexpr hak_label LAST = 20; // a block of 16 bytes has no room for a label above 15
+    Shared ctx(without_labels);
+    std::vector<std::vector<Labelled>> all(1);
+    auto &blocks = all[0];
+    Random random(5);
+    auto allocate_some = [&](unsigned n, hak_label most) {
+        for (unsigned i = 0; i < n; i++) {
+            auto label = (hak_label)(most ? random.below(most + 1u) : 0);
+            size_t size = 1 + random.below(63);
+            Block b{hak_alloc_cs(ctx, size, label, 0), size, i};
+            REQUIRE(b.p);
+            fill(b.p, size, i);
+            blocks.push_back({b, label});
+        }
+    };
+    auto free_some = [&](size_t left) {
+        for (; blocks.size() > left; blocks.pop_back()) {
+            std::swap(blocks[random.below(blocks.size())], blocks.back());
+            hak_free(ctx, blocks.back().block.p);
+        }
+    };
+    for (int round = 0; round < 20; round++) {
+        allocate_some(40, 0);
+        free_some(20);
+    }
+    allocate_some(100, 0);
+    free_some(50);
+    const size_t at_hand = stats_of(ctx).cached_bytes;
+    CHECK(at_hand > 0);
+    run_thread([&] {
+        for (hak_label label = 1; label <= LAST; label++)
+            if (hak_label_define(ctx, std::to_string(label).c_str()) != label) abort();
+    });
+    for (int round = 0; round < 20; round++) {
+        allocate_some(40, LAST);
+        require_labels(ctx, all, LAST);
+        free_some(30);
+    }
+    free_all(ctx, all);
+}
+
 TEST_CASE("shared: labels may come while threads are at work")
 {
     for (size_t round = 0; round < 4 * EFFORT; round++) {

@@ -28,7 +28,7 @@
  *
  * CONVENTIONS are those of hakmem.h. Any thread may call these functions on a shared context, but no other
  * thread may be inside hak_profile_visit while hak_profile_start or _reset runs. A thread that is allocating
- * joins or leaves the profile with its next allocation for which its magazine is empty.
+ * joins or leaves the profile with its next allocation for which its magazine is empty; that allocation counts.
  *
  * COST       Off: none. Sampled: each allocation takes a few more instructions; a free takes more only in a
  *            unit of 16 KiB with a live sampled block. Counted: some 15 instructions for each call below. The

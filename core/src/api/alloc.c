@@ -52,7 +52,7 @@ HK_INLINE void *alloc_by_shared(hak_ctx *shared, size_t n, hak_label label, hak_
     hak_ctx *heap = shared;
     if (HK_UNLIKELY(!hk_heap_quick(&heap))) return alloc_in_new_heap(shared, n, label, site);
     bin = (hk_bin *)(void *)((char *)heap->bins + ((char *)apart(bin) - (char *)shared->bins));
-    return HK_LIKELY(bin->top > bin->lo) ? hk_magazine_pop(bin, label) : hk_alloc_slow(heap, n, label, site);
+    return HK_LIKELY(hk_bin_filled(bin)) ? hk_magazine_pop(bin, label) : hk_alloc_slow(heap, n, label, site);
 }
 
 /* The same as a call, for functions that have no register left. */
@@ -66,7 +66,7 @@ void *hak_alloc_cs(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
 {
     if (HK_LIKELY(n <= 1024)) {
         hk_bin *bin = hk_bin_of(ctx, hk_bin_in(ctx, n));
-        if (HK_LIKELY(bin->top > bin->lo)) return hk_magazine_pop(bin, label);
+        if (HK_LIKELY(hk_bin_filled(bin))) return hk_magazine_pop(bin, label);
         if (ctx->role == HK_SHARED) return alloc_by_shared_cs(ctx, n, label, site, bin);
         return alloc_empty(ctx, n, label, site, apart(bin));
     }
@@ -77,7 +77,7 @@ void *hak_alloc(hak_ctx *ctx, size_t n)
 {
     if (HK_LIKELY(n <= 1024)) {
         hk_bin *bin = hk_bin_of(ctx, hk_bin_in(ctx, n));
-        if (HK_LIKELY(bin->top > bin->lo)) return hk_magazine_pop(bin, 0);
+        if (HK_LIKELY(hk_bin_filled(bin))) return hk_magazine_pop(bin, 0);
         if (HK_UNLIKELY(ctx->role == HK_SHARED)) return alloc_by_shared(ctx, n, 0, 0, bin);
         return alloc_empty(ctx, n, 0, 0, apart(bin));
     }
@@ -220,26 +220,34 @@ static HK_NOINLINE void *alloc_packed(hak_ctx *ctx, unsigned sc, hak_label label
     return HK_LIKELY(p) ? p : hk_alloc_class(ctx, sc, 0, label);
 }
 
-/* Most often the magazine is filled from the current slab. Another thread may take that of a heap of a shared
- * context: the role is asked first. */
+/* In a local context. Most often the magazine is filled from the current slab. */
 static HK_NOINLINE void *alloc_class(hak_ctx *ctx, unsigned sc, hak_label label)
 {
     hk_bin *bin = hk_bin_of(ctx, sc);
-    if (HK_UNLIKELY(ctx->role | ctx->account.pressure)) return hk_alloc_class(ctx, sc, 0, label);
+    if (HK_UNLIKELY(ctx->account.pressure)) return hk_alloc_class(ctx, sc, 0, label);
     if (HK_LIKELY(bin->slab != NULL)) return alloc_refilled(ctx, bin, label);
     if (hk_packed_at_hand(bin, label)) return hk_packed_take(ctx, bin, label);
     return alloc_packed(ctx, sc, label, bin);
 }
 
-/* Of a block above 1 KiB. */
+/* The same of a block above 1 KiB. */
 static HK_NOINLINE void *alloc_class_above(hak_ctx *ctx, size_t n, hak_label label)
 {
     unsigned sc = hk_class_of(n);
     hk_bin *bin = hk_bin_of(ctx, sc);
-    bool quick = !(ctx->role | ctx->account.pressure) && bin->slab && bin->top == bin->lo;
+    bool quick = !ctx->account.pressure && bin->slab && bin->top == bin->lo;
     if (HK_LIKELY(quick) && hk_slab_refill_here(ctx, bin, hk_refill_of(bin)))
         return hk_magazine_pop(bin, label);
     return hk_alloc_class(ctx, sc, n, label);
+}
+
+/* Whether the context is watched, or a part of a shared one, which may be about to learn that it is. */
+HK_INLINE bool alloc_apart(const hak_ctx *ctx)
+{
+    uint16_t both;
+    _Static_assert(offsetof(hak_ctx, role) == offsetof(hak_ctx, checked) + sizeof ctx->checked, "side by side");
+    memcpy(&both, (const char *)ctx + offsetof(hak_ctx, checked), sizeof both);
+    return both != 0;
 }
 
 /* The bin, which is that of n, has no block at hand. A young heap cuts a block from its region. */
@@ -248,7 +256,7 @@ static HK_NOINLINE void *alloc_empty(hak_ctx *ctx, size_t n, hak_label label, ha
 {
     unsigned sc = (unsigned)(bin - ctx->bins), packed = sc + (sc == 0); /* blocks are 16 bytes at least */
     if (hk_packed_ready(ctx, packed, HK_CUT_PLAIN)) return hk_packed_cut_quick(ctx, packed);
-    if (HK_UNLIKELY(ctx->checked)) return hk_alloc_watched(ctx, sc, n, label, site);
+    if (HK_UNLIKELY(alloc_apart(ctx))) return hk_alloc_watched(ctx, sc, n, label, site);
     if (hk_packed_ready(ctx, sc, HK_CUT_LABELLED)) return hk_packed_cut(ctx, sc, label);
     return alloc_class(ctx, sc, label);
 }
@@ -257,7 +265,7 @@ void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
 {
     if (n > 1024 && HK_LIKELY(n <= HK_RUN_MAX)) {
         hk_bin *bin = hk_bin_of(ctx, hk_kind_above(n));
-        if (HK_LIKELY(bin->top > bin->lo)) return hk_magazine_pop(bin, label);
+        if (HK_LIKELY(hk_bin_filled(bin))) return hk_magazine_pop(bin, label);
         if (ctx->role == HK_SHARED) return alloc_by_shared_cs(ctx, n, label, site, bin);
     }
     if (HK_LIKELY(n <= 1024)) return alloc_empty(ctx, n, label, site, hk_bin_of(ctx, hk_bin_in(ctx, n)));
@@ -265,7 +273,7 @@ void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
         bool zero;
         return hk_alloc_large(ctx, HK_PAGE, n, label, site, &zero);
     }
-    if (HK_UNLIKELY(ctx->checked)) return hk_alloc_watched(ctx, hk_class_of(n), n, label, site);
+    if (HK_UNLIKELY(alloc_apart(ctx))) return hk_alloc_watched(ctx, hk_class_of(n), n, label, site);
     return alloc_class_above(ctx, n, label);
 }
 
@@ -295,5 +303,5 @@ static HK_NOINLINE void free_packed_class(hak_ctx *ctx, void *p, size_t n, const
 static HK_NOINLINE void free_packed_wide(hak_ctx *ctx, void *p, size_t n)
 {
     if (HK_LIKELY(!(ctx->role | ctx->checked))) hk_packed_free_wide(ctx, p);
-    else free_packed_apart(ctx, p, n);
+    else if (ctx->checked || !hk_packed_push_wide(ctx, p)) free_packed_apart(ctx, p, n);
 }

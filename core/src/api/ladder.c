@@ -126,7 +126,7 @@ static HK_NOINLINE bool enter_class(hak_ctx *ctx, unsigned sc)
     if (HK_UNLIKELY(hk_pressed(ctx)) && !hk_may_allocate(ctx)) return false;
     if (ctx->role) {
         hk_heap_enter(ctx);
-        hk_transfer_refill(ctx, sc);
+        if (hk_transfer_any(ctx)) hk_transfer_refill(ctx, sc);
     }
     return true;
 }
@@ -151,10 +151,11 @@ void *hk_alloc_in_slab(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak
     hak_ctx *heap = hk_heap_for(ctx);
     if (!heap) return hk_fail(ctx);
     const request r = {.sc = sc, .label = label};
-    hk_watch_before(heap);
     hk_enter(heap);
     void *p = climb(heap, IN_SLAB, 0, &r);
-    return p ? hk_watch_new(heap, p, n, hk_classes[sc].size, label, site) : hk_fail(ctx);
+    if (!p) return hk_fail(ctx);
+    hk_watch_enter(heap);
+    return hk_watch_new(heap, p, n, hk_classes[sc].size, label, site);
 }
 
 static HK_COLD void *absurd(hak_ctx *ctx)
@@ -174,8 +175,7 @@ void *hk_alloc_large(hak_ctx *ctx, size_t align, size_t n, hak_label label, hak_
     void *p = climb(heap, LARGE, 0, &r);
     if (!p) return hk_fail(ctx);
     if (HK_LIKELY(!heap->debug)) return p;
-    /* Not before: the heap of a thread learns of a profile as it is entered. */
-    hk_watch_before(heap);
+    hk_watch_enter(heap);
     if (heap->debug & HAK_DEBUG_POISON) *zero = false;
     return hk_watch_new(heap, p, n, hk_block_size(heap, p), label, site);
 }

@@ -66,7 +66,7 @@ HK_INLINE void *move_at_hand(hak_ctx *ctx, unsigned kind, void *p, size_t n, int
 {
     if (n - 1 >= 1024 || (ctx->checked & HK_CHECKED) | ctx->settings.hinted) return NULL;
     hk_bin *from = hk_bin_of(ctx, kind), *to = hk_bin_of(ctx, hk_bin_in(ctx, n));
-    if (from->top >= from->hi || to->top <= to->lo) return NULL;
+    if (from->top >= from->hi || !hk_bin_filled(to)) return NULL;
     hk_slab *s;
     int i = hk_slab_index(ctx, ctx->extent, kind, p, &s);
     if (i < 0 || !hk_slab_block_out(ctx->extent, s, (unsigned)i)) return NULL;

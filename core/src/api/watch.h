@@ -1,7 +1,7 @@
 /* Who looks on while a context allocates and frees: the profile, guard pages, the checks (sizes asked for,
  * canary, poison), quarantine, trace. They hang on four events:
  *
- *   before    a block is about to be allocated: magazines are shut or opened if the profile began or ended
+ *   enter     a heap was entered for a new block: magazines are shut or opened if the profile began or ended
  *   new       the block is there: poison, the size asked for, canary, trace; the profile counts it
  *   free      a block is about to be freed: trace, quarantine; guard pages and the profile note who goes
  *   resize    a live block is about to have another size, and has it: trace, size told, canary, profile
@@ -18,7 +18,9 @@
 void *hk_check_alloc(hak_ctx *ctx, hk_bin *bin, hak_label label);
 
 /* The caller of any of these holds no lock of the context. heap: a local context, or the calling thread's. */
-HK_INLINE void hk_watch_before(hak_ctx *heap)
+/* Called between the allocation of a block and hk_watch_new(): the heap of a thread learns of a profile as the
+ * allocation enters it, and that block counts. */
+HK_INLINE void hk_watch_enter(hak_ctx *heap)
 {
     if (HK_UNLIKELY(heap->checked & HK_OBSERVED)) hk_profile_enter(heap);
 }
@@ -46,7 +48,8 @@ HK_COLD void *hk_watch_moved(hak_ctx *ctx, const void *p, void *q, size_t size, 
 
 /* ---- Paths of contexts that are watched (watched.c) ------------------------------------------------ */
 
-/* A block of up to 32 KiB; the bin of sc, which may be that of a batch, has none. */
+/* A block of up to 32 KiB; the bin of sc, which may be that of a batch, has none. Heaps of threads come here, too: they
+ * learn of a profile as they are entered. */
 HK_NOINLINE void *hk_alloc_watched(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site);
 /* Frees p, a block of a local context that is checked. */
 HK_NOINLINE void hk_free_watched(hak_ctx *ctx, void *p, size_t n);

@@ -16,15 +16,27 @@
 #include "shared/thread_heap.h"
 #include "shared/transfer.h"
 
+/* Allocates in the heap of a thread, which nobody watched. The block counts if the heap learns of a profile as it is
+ * entered. */
+static HK_NOINLINE void *alloc_entered(hak_ctx *heap, unsigned sc, size_t n, hak_label label, hak_site site)
+{
+    void *p = hk_alloc_class(heap, sc, n, label);
+    if (HK_LIKELY(!heap->checked)) return p;
+    hk_watch_enter(heap);
+    return hk_watch_new(heap, p, n, hk_classes[sc].size, label, site);
+}
+
 static HK_NOINLINE void *alloc_seen(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak_site site)
 {
+    if (HK_LIKELY(!ctx->checked)) return alloc_entered(ctx, sc, n, label, site);
     if (!hk_may_allocate(ctx)) return hk_fail(ctx);
-    hk_watch_before(ctx);
     size_t with = hk_with_canary(ctx, n);
     bool ignored;
     if (with > HK_SMALL_MAX) return hk_alloc_large(ctx, HK_PAGE, n, label, site, &ignored);
     if (with > n) sc = with <= 1024 ? hk_class_in(ctx, with) : hk_class_of(with);
-    return hk_watch_new(ctx, hk_alloc_class(ctx, sc, with, label), n, hk_classes[sc].size, label, site);
+    void *p = hk_alloc_class(ctx, sc, with, label);
+    hk_watch_enter(ctx);
+    return hk_watch_new(ctx, p, n, hk_classes[sc].size, label, site);
 }
 
 /* ---- Guard pages ----------------------------------------------------------------------------------- */
@@ -38,10 +50,10 @@ static HK_COLD void *alloc_drawn(hak_ctx *ctx, size_t align, size_t n, hak_label
     hak_guard_event event;
     hk_guard_event_now(ctx, site, &event);
     size_t least = ctx->max_align || (n && n % 16 == 0) ? 16 : 8;
-    hk_watch_before(ctx);
     hk_enter(ctx);
     void *p = hk_guard_alloc(ctx, hk_max(align, least), n, label, &event);
     hk_leave(ctx);
+    hk_watch_enter(ctx);
     return hk_watch_new(ctx, p, n, hk_max(n, 1), label, site);
 }
 

@@ -69,7 +69,7 @@ void hk_labels_use(hak_ctx *ctx)
         uint8_t *labels = packed ? hk_packed_labels_of(ctx, kind) : hk_labels_of(ctx, hk_area_of(kind));
         if (!labels) {
             hk_bin_shut(bin, HK_SHUT_EVER);
-            bin->lo = HK_SHUT_EVER; /* also if a profile has shut it */
+            __atomic_store_n(&bin->lo, HK_SHUT_EVER, __ATOMIC_RELAXED); /* also if a profile has shut it */
         }
         /* Its thread may be on the fast path. */
         __atomic_store_n(&bin->labels, labels, __ATOMIC_RELEASE);

@@ -195,7 +195,7 @@ bool hk_magazine_open_packed(hak_ctx *ctx, unsigned sc)
     if (cap == 0 || hk_slab_returns(ctx, sc) || !hk_bins_make(ctx)) return false;
     /* All magazines of these are shut, which says of one of packed blocks that it cannot write labels. */
     if (ctx->checked & HK_GUARDED) return false;
-    void **slots = hk_row_slots(ctx, sc, cap);
+    void **slots = hk_row_slots(ctx, HK_BINS, cap); /* packed blocks are freed in no row */
     if (!slots) return false;
     hk_bin *bin = hk_bin_of(ctx, sc);
     hk_magazine_set(ctx, bin, slots, cap, sc, hk_area_shift[HK_AREA_PACKED], hk_packed_labels_of(ctx, sc));

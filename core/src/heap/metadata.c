@@ -58,7 +58,9 @@ bool hk_bins_make(hak_ctx *ctx)
     HK_ASSERT(s->units == 1 && s->kind == HK_KIND_META);
     memcpy(unit + TABLE_AT, (const char *)ctx->bins - HK_BINS_TABLE, HK_BINS_TABLE);
     ctx->bins = (hk_bin *)(void *)(unit + BINS_AT);
-    if (!zero) memset(ctx->bins, 0, sizeof(hk_bin) * HK_BINS);
+    /* Bin by bin: for so many bytes at once memset takes a string instruction, which starts slowly. */
+    for (unsigned kind = 0; !zero && kind < HK_BINS; kind++)
+        memset(hk_bin_of(ctx, kind), 0, sizeof(hk_bin));
     if (!meta_room(ctx, TABLE_AT - HK_BESIDE)) {
         ctx->meta.at = unit + HK_BESIDE;
         ctx->meta.end = unit + TABLE_AT;

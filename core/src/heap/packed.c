@@ -9,7 +9,7 @@
 
 enum {
     FREED = 3,                /* heat of a free */
-    KEEP_LEAST = 16 * HK_UNIT /* a smaller limit has no room for magazines */
+    KEEP_LEAST = 24 * HK_UNIT /* a smaller limit has no room for magazines, nor for slabs of classes */
 };
 
 /* ---- Allocation ----------------------------------------------------------------------------------- */
@@ -182,12 +182,23 @@ HK_NOINLINE void *hk_packed_beside_slabs(hak_ctx *ctx, unsigned sc, size_t n, ha
 {
     size_t hard;
     bool few = hk_account_room(ctx, &hard) < (size_t)ctx->packed.open << HK_UNIT_SHIFT;
+    /* Classes that left took their blocks along, and the holes that these left hold units for nothing. */
+    if (!few) few = hk_packed_limited(ctx) && hk_packed_loose(&ctx->packed);
     return few ? hk_packed_last(ctx, sc, n, label) : NULL;
 }
 
+/* Whether the limit has no room for bins. */
+static bool has_little(const hak_ctx *ctx)
+{
+    size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
+    return hard && hard < KEEP_LEAST;
+}
+
+/* Serves a class that should have slabs. The first slab of a context takes a unit for bins, too. */
 static HK_NOINLINE void *alloc_scarce(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
 {
-    return hk_packed_scarce(ctx) ? hk_packed_last(ctx, sc, n, label) : NULL;
+    bool stays = hk_packed_scarce(ctx) || (has_little(ctx) && hk_bins_none(ctx));
+    return stays ? hk_packed_last(ctx, sc, n, label) : NULL;
 }
 
 void *hk_packed_alloc(hak_ctx *ctx, unsigned sc, size_t n, hak_label label)
@@ -235,7 +246,7 @@ HK_INLINE void put(hak_ctx *ctx, hk_group g, char *p, unsigned sc, size_t size)
 static bool may_leave(hak_ctx *ctx)
 {
     size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
-    return !hard || ctx->packed.left < hard / (16 * HK_UNIT);
+    return !hard || (hard >= KEEP_LEAST && ctx->packed.left < hard / (16 * HK_UNIT));
 }
 
 void hk_packed_skip(hak_ctx *ctx, size_t sizes)
@@ -324,10 +335,10 @@ static bool may_leave_hot(hak_ctx *ctx)
 }
 
 /* Whether a heap of a shared context may keep blocks of the class at hand. Its wide classes are seldom asked for the
- * others, and labels, which any thread switches on, shut magazines that cannot write them. */
+ * others. */
 HK_INLINE bool heap_keeps(const hak_ctx *ctx, unsigned sc)
 {
-    return sc >= HK_KIB_CLASSES || (sc >= HK_HALVES_CLASS && hk_class_in(ctx, hk_classes[sc].size) == sc);
+    return sc >= HK_KIB_CLASSES || hk_class_in(ctx, hk_classes[sc].size) == sc;
 }
 
 /* Puts a freed block into the magazine of its class. A class whose blocks come and go all the time leaves for
@@ -436,21 +447,34 @@ void hk_packed_free_class(hak_ctx *ctx, void *p, const hk_bin *bin)
     else free_past(ctx, p, sc, hk_classes[sc].size);
 }
 
-/* The marks looked at are 57 to 64; here are 64 more. */
-void hk_packed_free_wide(hak_ctx *ctx, void *p)
+/* The marks looked at are 57 to 64. Returns the size by 64 more; 0 = the end of the block is farther away. */
+HK_RACY static inline size_t size_wide(const hak_ctx *ctx, const void *p)
 {
     size_t unit = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT;
     uint64_t more;
     memcpy(&more, hk_packed_marks_at(ctx, p, unit) + sizeof more, sizeof more);
-    if (HK_UNLIKELY(!more)) {
+    return more ? (HK_MARKS - ((uintptr_t)p >> 3 & 7) + (unsigned)__builtin_ctzll(more)) * 8 : 0;
+}
+
+void hk_packed_free_wide(hak_ctx *ctx, void *p)
+{
+    size_t size = size_wide(ctx, p);
+    if (HK_UNLIKELY(!size)) {
         hk_packed_free(ctx, p);
         return;
     }
-    size_t size = (HK_MARKS - ((uintptr_t)p >> 3 & 7) + (unsigned)__builtin_ctzll(more)) * 8;
     unsigned sc = hk_class_of(size);
     hk_bin *bin = hk_bin_of(ctx, sc);
     if (HK_UNLIKELY(hk_classes[sc].size != size)) free_past(ctx, p, sc, size);
     else if (HK_UNLIKELY(!hk_packed_push_quick(bin, p))) hk_packed_free_class(ctx, p, bin);
+}
+
+bool hk_packed_push_wide(hak_ctx *heap, void *p)
+{
+    size_t size = size_wide(heap, p);
+    if (HK_UNLIKELY(!size)) return false;
+    unsigned sc = hk_class_of(size);
+    return HK_LIKELY(hk_classes[sc].size == size) && hk_packed_push_quick(hk_bin_of(heap, sc), p);
 }
 
 /* The thread of a heap may be taking the block from its magazine meanwhile, and labels it. */

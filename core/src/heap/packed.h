@@ -95,6 +95,8 @@ void hk_packed_put_back(hak_ctx *ctx, void *p);
  * class of this bin, or too large for one look. */
 void hk_packed_free_class(hak_ctx *ctx, void *p, const hk_bin *bin);
 void hk_packed_free_wide(hak_ctx *ctx, void *p);
+/* Does what hk_packed_push_quick() does with the latter, in the heap of the calling thread, which has no lock. */
+bool hk_packed_push_wide(hak_ctx *heap, void *p);
 /* Whether a block, live or free, starts at p. */
 bool hk_packed_start(const hak_ctx *ctx, const void *p);
 /* Usable size; 0 = not the start of a live block. */

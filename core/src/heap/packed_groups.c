@@ -257,9 +257,9 @@ static size_t live_of(const hk_packed *k)
     return granules * 16;
 }
 
-/* Whether much of what is packed is free: what classes left behind that have slabs now. Those who need larger
- * blocks than the holes take slabs, too, rather than spread what lives over more units. */
-static bool loose(const hk_packed *k)
+/* The holes are what classes left behind that have slabs now. Those who need larger blocks than the holes take slabs,
+ * too, rather than spread what lives over more units. */
+bool hk_packed_loose(const hk_packed *k)
 {
     enum { UNITS = 8, FULL_PERCENT = 70 };
     if (k->units <= UNITS) return false;
@@ -327,7 +327,7 @@ bool hk_packed_group_next(hak_ctx *ctx, size_t size)
 {
     enum { PART_SHIFT = 2, MOST = 4 };
     if (HK_UNLIKELY(ctx->packed.gone != 0) && region_regain(ctx, size)) return true;
-    if (loose(&ctx->packed) && !hk_packed_limited(ctx) && !hk_packed_scarce(ctx)) return false;
+    if (hk_packed_loose(&ctx->packed) && !hk_packed_limited(ctx) && !hk_packed_scarce(ctx)) return false;
     size_t fewest = units_for(size),
            units = ctx->role == HK_LOCAL ? hk_min(ctx->packed.units >> PART_SHIFT, MOST) : 0;
     for (units = hk_max(units, fewest); units >= fewest; units--) /* fewer near a limit */

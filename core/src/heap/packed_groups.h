@@ -34,4 +34,7 @@ void hk_packed_trim_much(hak_ctx *ctx);
  * group. */
 void hk_packed_trim_freed(hak_ctx *ctx);
 
+/* Whether much of what is packed is free. A step for each class. */
+bool hk_packed_loose(const hk_packed *k);
+
 #endif

@@ -26,7 +26,7 @@ HK_INLINE bool hk_row_free(hk_row *row, const void *p)
     return true;
 }
 
-/* Slots for so many blocks of the kind, behind a row. NULL = no memory. */
+/* Slots for so many blocks of the kind, behind a row; HK_BINS = of a kind without rows. NULL = no memory. */
 void **hk_row_slots(hak_ctx *ctx, unsigned kind, unsigned n);
 /* The magazine is closed and p is in no row: the row of p becomes the bin's, and p is freed. */
 void hk_row_next(hak_ctx *ctx, hk_bin *bin, void *p);

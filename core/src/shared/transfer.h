@@ -26,6 +26,11 @@ typedef struct hk_transfer {
 /* Takes a batch that comes home; the heap's lock is held. Returns false if the batch is not of one class, or
  * the cache has enough. */
 bool hk_transfer_put(hak_ctx *heap, hk_batch *b);
+/* Whether the heap has a transfer cache. */
+HK_INLINE bool hk_transfer_any(const hak_ctx *heap)
+{
+    return atomic_load_explicit(&heap->heap->transfer, memory_order_relaxed) != NULL;
+}
 /* Fills the magazine of a class, if it is empty and there are blocks. The heap's thread calls this. */
 void hk_transfer_refill(hak_ctx *heap, unsigned sc);
 /* All of it to the slabs. */
