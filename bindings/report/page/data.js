@@ -192,18 +192,21 @@ const stat = (whole, name) => sum(whole.contexts, (c) => (c.stats || {})[name]);
 
 /* ---- What is shown of stacks ---- */
 
-const amount = (row) => ($("by").value === "change" && row.noise ? 0 : Math.max(0, row[$("by").value]));
-const errorOf = (row) => Math.sqrt(row[`${$("by").value}_var`]);
+/* What was chosen when it was last shown: there are a million looks at it, and each at the page would cost more. */
+const chosen = { by: "live", group: "stack" };
+const amount = (row) => (chosen.by === "change" && row.noise ? 0 : Math.max(0, row[chosen.by]));
+const errorOf = (row) => Math.sqrt(row[`${chosen.by}_var`]);
 
-/* Frames without those that are hidden, the outermost first, and the site among them. */
-function hideFrames() {
+/* Frames without those that are hidden, the innermost first, and the site among them. */
+function look() {
+    [chosen.by, chosen.group] = [$("by").value, $("group").value];
     const [imports, natives] = [$("imports").checked, $("natives").checked];
     for (const row of rows) {
         const { names, native } = row.of;
         let seen = row.numbers;
         if (imports) seen = seen.filter((f) => !row.of.imports[f]);
         if (natives && seen.some((f) => !native[f])) seen = seen.filter((f) => !native[f]);
-        row.seen = seen.map((f) => names[f]).reverse();
+        row.seen = seen;
         row.where = imports ? names[siteOf(seen, row.of)] ?? row.site : row.site;
     }
 }
