@@ -17,7 +17,7 @@ FOLDERS = ["base", "space", "heap", "profile", "shared", "learn", "api"]  # the 
 MODULES = {
     "base": """system machine base classes mask mpsc random sized os os_plain os_posix os_linux os_darwin os_windows os_take
         os_lock patience settings policy policy_text quota real text""".split(),
-    "space": "space apply_space bitmap extent calls open purge pages extents chunks label_pages create".split(),
+    "space": "space apply_space bitmap extent calls apart open purge pages extents chunks label_pages create".split(),
     "heap": """bin ctx bins judge account big_map big_cache units metadata bits slab row packed_label label packed_quick
         packed_group put magazine reclaim packed_groups packed_large packed_grow refill packed run run_magazine batch label_on big
         guard asked block holes canary block_free placement apply_heap hints context""".split(),

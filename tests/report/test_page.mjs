@@ -297,6 +297,20 @@ try {
     assert.equal((await tiles(large)).length, new Set(many.map((s) => s.label)).size);
     assert.match(await large.textContent("#map"), /\d+ (other )?sites/);
     assert.ok((await large.$$eval("#flame g", (all) => all.length)) < 5000, "too many frames are drawn");
+    // What is too narrow to be seen has no nodes before somebody zooms in: there are 700,000.
+    const nodes = () => large.evaluate(() => {
+        let n = 0;
+        const count = (node) => { n++; node.children?.forEach(count); };
+        count(tree);
+        return n;
+    });
+    assert.ok((await nodes()) < 150_000, `${await nodes()} nodes`);
+    const outermost = Math.max(...many.map((s) => s.frames.at(-1)));
+    const within = many.filter((s) => s.frames.at(-1) === outermost);
+    await large.evaluate((name) => zoom([...childrenOf(tree).values()].find((c) => c.name.startsWith(`${name} `))), `function_${outermost}`);
+    assert.equal(await total(large), sum(within.map((s) => s.live_bytes)));
+    assert.ok((await large.$$eval("#flame g.frame", (all) => all.length)) > 40, "what is below a frame is found when one zooms in");
+    await large.evaluate(() => zoom(tree));
     await large.click("#stacks th[data-key=blocks]");
     assert.equal((await values(large, 5))[0], Math.max(...many.map((s) => s.live_blocks)));
     assert.deepEqual(large.faults, []);

@@ -141,8 +141,11 @@ function stacksOf(whole) {
 
 /* The stack of a row, the outermost frame first, and the innermost line of an interpreter. */
 const framesOf = (row) => row.numbers.map((f) => row.of.names[f]).reverse();
-/* The innermost module that it was imported for, and its place among those that are seen; -1 = none. */
-const moduleOf = (row) => row.seen.findLastIndex((name) => name === row.module);
+/* The place of the innermost module that it was imported for among the frames that are seen: those before it are inside. */
+function moduleOf(row) {
+    const at = row.seen.findIndex((f) => row.of.names[f] === row.module);
+    return at < 0 ? row.seen.length : at;
+}
 const lineOf = (row) => row.of.names[row.numbers.find((f) => !row.of.native[f] && row.of.files[f])];
 
 function merged(list) {
@@ -196,19 +199,23 @@ const stat = (whole, name) => sum(whole.contexts, (c) => (c.stats || {})[name]);
 
 /* ---- What is shown of stacks ---- */
 
-const amount = (row) => ($("by").value === "change" && row.noise ? 0 : Math.max(0, row[$("by").value]));
-const errorOf = (row) => Math.sqrt(row[`${$("by").value}_var`]);
+/* What was chosen when it was last shown: there are a million looks at it, and each at the page would cost more. */
+const chosen = { by: "live", group: "stack" };
+const amount = (row) => (chosen.by === "change" && row.noise ? 0 : Math.max(0, row[chosen.by]));
+const errorOf = (row) => Math.sqrt(row[`${chosen.by}_var`]);
 
-/* Frames without those that are hidden, the outermost first, and the site among them. */
-function hideFrames() {
+/* Frames without those that are hidden, the innermost first, and the site among them. */
+function look() {
+    [chosen.by, chosen.group] = [$("by").value, $("group").value];
     const [imports, natives] = [$("imports").checked, $("natives").checked];
     for (const row of rows) {
         const { names, native } = row.of;
         let seen = row.numbers;
         if (imports) seen = seen.filter((f) => !row.of.imports[f]);
         if (natives && seen.some((f) => !native[f])) seen = seen.filter((f) => !native[f]);
-        row.seen = seen.map((f) => names[f]).reverse();
+        row.seen = seen;
         row.module = names[row.numbers.find((f) => row.of.modules[f])] ?? "";
+        row.inside = moduleOf(row);
         row.where = imports ? names[siteOf(seen, row.of)] ?? row.site : row.site;
     }
 }

@@ -4,33 +4,45 @@ const SMALLEST = 1 / 1000; // share below which frames are one until one zooms i
 const colour = d3.scaleOrdinal(d3.schemeTableau10.map((c) => d3.interpolateRgb(c, "#fff")(0.35)));
 let tree, shown, treeError;
 
-function child(node, name, label) {
-    let found = node.children.get(name);
-    if (!found) node.children.set(name, (found = { name, label, value: 0, children: new Map(), parent: node }));
-    return found;
+/* A node of the tree: the stacks that come through it. What is below is found when somebody looks: of thousands of
+ * stacks most nodes are never wide enough to be seen. */
+const nodeOf = (name, parent, depth) => ({ name, parent, depth, value: 0, rows: [], children: null });
+
+/* The name of a row's node at this depth; undefined = its stack has ended. */
+function nameAt(row, depth) {
+    const { group } = chosen;
+    if (report.contexts.length > 1 && depth-- === 0) return row.context;
+    if (group === "label" && depth-- === 0) return `[${row.label}]`;
+    if (group === "import" && depth-- === 0) return row.module || "no import";
+    const outermost = group === "import" ? row.inside : row.seen.length;
+    return row.of.names[row.seen[group === "inverted" ? depth : outermost - 1 - depth]];
+}
+
+function childrenOf(node) {
+    if (node.children) return node.children;
+    node.children = new Map();
+    for (const row of node.rows) {
+        const name = nameAt(row, node.depth);
+        if (name === undefined) continue;
+        let child = node.children.get(name);
+        if (!child) node.children.set(name, (child = nodeOf(name, node, node.depth + 1)));
+        child.value += amount(row);
+        child.rows.push(row);
+    }
+    return node.children;
 }
 
 function grow(list) {
-    const root = { name: "all", value: 0, children: new Map() };
-    const several = report.contexts.length > 1, group = $("group").value;
-    for (const row of list) {
-        const value = amount(row);
-        if (!value) continue;
-        const path = group === "inverted" ? [...row.seen].reverse() : group === "import" ? row.seen.slice(moduleOf(row) + 1) : row.seen;
-        let node = root;
-        node.value += value;
-        if (several) (node = child(node, row.context, row.label)).value += value;
-        if (group === "import") (node = child(node, row.module || "no import", row.label)).value += value;
-        if (group === "label") (node = child(node, `[${row.label}]`, row.label)).value += value;
-        for (const name of path) (node = child(node, name, row.label)).value += value;
-    }
+    const root = nodeOf("all", undefined, 0);
+    root.rows = list.filter((row) => amount(row));
+    root.value = sum(root.rows, amount);
     return root;
 }
 
 function pruned(node, least) {
     const children = [];
     let [few, rest] = [0, 0];
-    for (const c of node.children.values()) {
+    for (const c of childrenOf(node).values()) {
         if (c.value >= least) children.push(pruned(c, least));
         else [few, rest] = [few + 1, rest + c.value];
     }

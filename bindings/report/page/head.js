@@ -85,6 +85,7 @@ for (const [value, name] of measures) element($("by"), "option", name).value = v
 
 /* Checkboxes for frames that there are. */
 const interpreted = stacks.some((r) => r.numbers.some((f) => !r.of.native[f]));
+const frameKinds = [...new Set(stacks.map((r) => r.of))]; // one a context
 for (const [id, which] of [["imports", (of) => of.imports], ["natives", (of) => (interpreted ? of.native : [])]])
-    $(id).parentElement.hidden = !stacks.some((r) => which(r.of).some(Boolean));
-if (!stacks.some((r) => r.numbers.some((f) => r.of.modules[f]))) $("group").querySelector("[value=import]").remove();
+    $(id).parentElement.hidden = !frameKinds.some((of) => which(of).some(Boolean));
+if (!frameKinds.some((of) => of.modules.some(Boolean))) $("group").querySelector("[value=import]").remove();

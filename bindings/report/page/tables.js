@@ -82,12 +82,13 @@ function functionsOf(list) {
     for (const row of list) {
         const n = amount(row);
         if (!n) continue;
-        for (const [i, name] of row.seen.entries()) {
+        for (const [i, frame] of row.seen.entries()) {
+            const name = row.of.names[frame];
             let f = all.get(name);
             if (!f) all.set(name, (f = { name, own: 0, total: 0, seen: null }));
             if (f.seen !== row) f.total += n;
             f.seen = row;
-            if (i === row.seen.length - 1) f.own += n;
+            if (i === 0) f.own += n;
         }
     }
     return [...all.values()];
@@ -96,7 +97,7 @@ function functionsOf(list) {
 let picked = null; // the stack of a verdict
 
 function show() {
-    hideFrames();
+    look();
     const wanted = $("filter").value.toLowerCase(), by = $("by").value;
     const text = (r) => [r.context, r.label, ...framesOf(r)].join("\n").toLowerCase();
     const list = wanted ? rows.filter((r) => text(r).includes(wanted)) : rows;

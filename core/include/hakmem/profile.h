@@ -32,7 +32,8 @@
  *
  * COST       Off: none. Sampled: each allocation takes a few more instructions; a free takes more only in a
  *            unit of 16 KiB with a live sampled block. Counted: some 15 instructions for each call below. The
- *            tables lie in committed memory of the context and count as metadata.
+ *            tables lie in committed memory of the context and count as metadata, or apart from the context
+ *            (hak_profile_options.apart).
  *
  * A profile ends with its context. Since 0.1. */
 #ifndef HAKMEM_PROFILE_H
@@ -95,11 +96,15 @@ typedef struct hak_profile_options {
                            they are gone. 0 = none; 1 ms to 2 years */
     hak_sample_made_fn *sample_made; /* for tracers that keep books of their own. NULL = nothing is told */
     hak_sample_gone_fn *sample_gone; /* COUNTED: neither is called. Since 0.1 */
+    bool apart;    /* the table takes pages of the space that no context is charged for: no limit counts them,
+                    and they are in no sum of hak_stats but reserved_bytes. In a space that lies in a buffer
+                    of the host there are none, and the table lies in the context. A shared context goes on
+                    with the first 32 KiB where its first profile had them */
 } hak_profile_options;
 #define HAK_PROFILE_OPTIONS_INIT                                                                             \
     {                                                                                                        \
         sizeof(hak_profile_options), HAK_PROFILE_SAMPLED, 0, 0, 0, NULL, NULL, 0, false, false, NULL, NULL,  \
-            0, NULL, NULL                                                                                    \
+            0, NULL, NULL, false                                                                             \
     }
 
 /* Returns what is wrong with the options, in one line; NULL = nothing. Cost: constant. [any thread] */
@@ -195,9 +200,10 @@ HAK_API int hak_profile_stats(const hak_ctx *ctx, hak_profile_info *info);
 /* What the host has counted for one stack and label. */
 typedef struct hak_profile_counts {
     uint64_t alloc_blocks, alloc_bytes, freed_blocks, freed_bytes;
-    uint64_t peak_seen, peak_blocks, peak_bytes; /* kept by the functions below */
+    uint64_t peak_blocks, peak_bytes; /* kept by the functions below */
     uint64_t largest_bytes, grown_blocks, grown_bytes;
-    uint32_t id; /* as hak_profile_stack.id; set by hakmem */
+    uint32_t peak_seen; /* the end of the tally's, kept by the functions below */
+    uint32_t id;        /* as hak_profile_stack.id; set by hakmem */
 } hak_profile_counts;
 
 /* The sums over all stacks: live bytes now and at the peak. */
@@ -221,8 +227,8 @@ HAK_API hak_profile_tally *hak_profile_tally_of(hak_ctx *ctx);
  * changes for the first time after the peak. */
 static inline void hak_profile_count_peak_(const hak_profile_tally *all, hak_profile_counts *counts)
 {
-    if (counts->peak_seen == all->peak_seen) return;
-    counts->peak_seen = all->peak_seen;
+    if (counts->peak_seen == (uint32_t)all->peak_seen) return;
+    counts->peak_seen = (uint32_t)all->peak_seen;
     counts->peak_blocks = counts->alloc_blocks - counts->freed_blocks;
     counts->peak_bytes = counts->alloc_bytes - counts->freed_bytes;
 }

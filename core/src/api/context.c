@@ -13,7 +13,9 @@
 #include "heap/guard.h"
 #include "heap/hints.h"
 #include "heap/packed_quick.h"
+#include "profile/profile.h"
 #include "shared/thread_heap.h"
+#include "space/apart.h"
 #include "space/open.h"
 
 const char *hak_ctx_name(const hak_ctx *ctx)
@@ -79,6 +81,8 @@ void hak_ctx_destroy(hak_ctx *ctx)
     if (ctx->role == HK_SHARED) hk_shared_destroy(ctx);
     hk_big_destroy(ctx);
     if (ctx->checked & HK_GUARDED) hk_guard_end(ctx);
+    hk_profile *k = hk_profile_of(ctx);
+    if (k) hk_profile_forget(k);
     hk_account_end(ctx);
     if (!ctx->own_space) {
         hk_ctx_end(ctx);
@@ -99,6 +103,7 @@ void hak_space_delete(hak_space *space)
     }
     hak_policy_unref(space->policy);
     hk_guard_release(atomic_load(&space->guard), &space->os);
+    hk_apart_end(space);
     hak_os os = space->os;
     hk_extent first = space->extent;
     void *more = space->more_open ? space->more : NULL;

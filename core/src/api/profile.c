@@ -129,9 +129,14 @@ int hak_profile_start(hak_ctx *ctx, const hak_profile_options *given)
     if (ctx->heaps) return o.mode == HAK_PROFILE_COUNTED ? -1 : start_shared(ctx, &o);
     hk_profile *k = hk_profile_of(ctx);
     if (k && atomic_load(&k->running)) return -1;
-    if (k) hk_profile_clear(k, &o);
-    else k = hk_profile_new(ctx, &o, NULL, &ctx->live_bytes, NULL);
-    if (!k) return -2;
+    if (k && k->apart == o.apart) {
+        hk_profile_clear(k, &o);
+    } else { /* its first pages are elsewhere */
+        hk_profile *other = hk_profile_new(ctx, &o, NULL, &ctx->live_bytes, NULL);
+        if (!other) return -2;
+        if (k) hk_profile_end(k);
+        k = other;
+    }
     k->runs++;
     atomic_store(&k->running, true);
     atomic_store(&ctx->sampling.profile, k);
@@ -193,8 +198,10 @@ enum { SECOND = 30 /* log2 of about as many nanoseconds */ };
 /* Adds up the ages of live samples in their stacks, and what these pin. */
 static void count_ages(hk_profile *k, uint64_t now)
 {
-    HK_EACH_STACK(k, s)
+    if (k->counted) return;
+    HK_EACH_STACK(k, stack)
     {
+        hk_sampled *s = (hk_sampled *)stack;
         s->age_sum = s->old_blocks = s->pinned = 0;
     }
     for (size_t i = 0; i < k->samples.count; i++)
@@ -216,18 +223,19 @@ const hk_stack *hk_profile_oldest(hk_profile *k)
     return s;
 }
 
-hak_profile_stack hk_profile_told(const hk_stack *s)
+hak_profile_stack hk_profile_told(const hk_profile *k, const hk_stack *s)
 {
+    const hk_sums sums = hk_stack_sums(k, s);
     return (hak_profile_stack){
         .size = sizeof(hak_profile_stack),
-        .id = s->id,
+        .id = hk_stack_id(k, s),
         .label = s->label,
-        .site = s->site,
-        .frames = s->frames,
+        .site = k->counted ? 0 : ((const hk_sampled *)s)->site,
+        .frames = hk_stack_frames(k, s),
         .depth = s->depth,
-        .samples = s->samples,
-        .live_samples = s->live_samples,
-        .largest_bytes = s->largest,
+        .samples = sums.samples,
+        .live_samples = sums.live_samples,
+        .largest_bytes = sums.largest,
     };
 }
 
@@ -239,32 +247,39 @@ static hak_profile_class class_of(const hak_profile_stack *s, double all_blocks)
     return s->mean_bytes <= 1024 && frequent ? HAK_PROFILE_SMALL_FREQUENT : HAK_PROFILE_MEDIUM;
 }
 
-static void describe(const hk_profile *k, const hk_stack *s, double all_blocks, hak_profile_stack *out)
+/* Of those that the context itself counts: how old their blocks are, and how old they became. */
+static void describe_lives(const hk_profile *k, const hk_sampled *s, hak_profile_stack *out)
 {
-    bool at_peak = s->peak_seen != k->peak_seq;
-    *out = hk_profile_told(s);
-    out->alloc_blocks = s->alloc_blocks;
-    out->alloc_bytes = s->alloc_bytes;
-    out->live_blocks = s->live_blocks;
-    out->live_bytes = s->live_bytes;
-    out->peak_blocks = at_peak ? s->live_blocks : s->peak_blocks;
-    out->peak_bytes = at_peak ? s->live_bytes : s->peak_bytes;
-    out->alloc_bytes_error = hk_root(s->alloc_var);
-    out->live_bytes_error = hk_root(s->live_var);
-    out->peak_bytes_error = hk_root(at_peak ? s->live_var : s->peak_var);
-    out->grown_blocks = s->grown_blocks;
-    out->grown_bytes = s->grown_bytes;
-    if (s->alloc_blocks > 0) out->mean_bytes = s->alloc_bytes / s->alloc_blocks;
-    if (s->live_samples) out->age_ns = s->age_sum / s->live_blocks;
+    if (s->sums.live_samples) out->age_ns = s->age_sum / s->sums.live_blocks;
     out->pinned_bytes = s->pinned;
     double dead = 0, long_dead = 0;
-    for (unsigned i = 0; i < HAK_PROFILE_LIFETIMES && !k->counted; i++) {
+    for (unsigned i = 0; i < HAK_PROFILE_LIFETIMES; i++) {
         out->lifetime[i] = k->exact ? s->died.count[i] : (double)s->died.weight[i];
         dead += out->lifetime[i];
         if (i >= SECOND) long_dead += out->lifetime[i];
     }
     double lived = long_dead + s->old_blocks;
     out->long_lived = lived > 0 && lived * 2 >= dead + s->old_blocks;
+}
+
+static void describe(const hk_profile *k, const hk_stack *stack, double all_blocks, hak_profile_stack *out)
+{
+    const hk_sums s = hk_stack_sums(k, stack);
+    bool at_peak = s.peak_seen != k->peak_seq;
+    *out = hk_profile_told(k, stack);
+    out->alloc_blocks = s.alloc_blocks;
+    out->alloc_bytes = s.alloc_bytes;
+    out->live_blocks = s.live_blocks;
+    out->live_bytes = s.live_bytes;
+    out->peak_blocks = at_peak ? s.live_blocks : s.peak_blocks;
+    out->peak_bytes = at_peak ? s.live_bytes : s.peak_bytes;
+    out->alloc_bytes_error = hk_root(s.alloc_var);
+    out->live_bytes_error = hk_root(s.live_var);
+    out->peak_bytes_error = hk_root(at_peak ? s.live_var : s.peak_var);
+    out->grown_blocks = s.grown_blocks;
+    out->grown_bytes = s.grown_bytes;
+    if (s.alloc_blocks > 0) out->mean_bytes = s.alloc_bytes / s.alloc_blocks;
+    if (!k->counted) describe_lives(k, (const hk_sampled *)stack, out);
     out->kind = class_of(out, all_blocks);
 }
 
@@ -278,7 +293,7 @@ int hak_profile_visit(const hak_ctx *ctx, hak_profile_fn *fn, void *user)
     count_ages(k, hk_profile_clock(k));
     HK_EACH_STACK(k, s)
     {
-        blocks += s->alloc_blocks;
+        blocks += hk_stack_sums(k, s).alloc_blocks;
     }
     const hk_stack *s = k->oldest;
     hk_profile_unlock(k);
@@ -286,7 +301,7 @@ int hak_profile_visit(const hak_ctx *ctx, hak_profile_fn *fn, void *user)
         hak_profile_stack stack;
         hk_profile_lock(k);
         describe(k, s, blocks, &stack);
-        s = s->younger;
+        s = hk_stack_younger(k, s);
         hk_profile_unlock(k);
         if (!fn(user, &stack)) return 1;
     }

@@ -8,10 +8,9 @@
  * and open while it does not. */
 void hk_profile_enter(hak_ctx *heap);
 
-/* The first stack of those that the lock guards: stacks are only added, so the caller goes on by `younger`.
- * What the host counts is in their sums. */
+/* The first stack of those that the lock guards: stacks are only added, so the caller goes on by hk_stack_younger(). */
 const hk_stack *hk_profile_oldest(hk_profile *k);
 /* Which stack it is and how many samples it has, all else 0. */
-hak_profile_stack hk_profile_told(const hk_stack *s);
+hak_profile_stack hk_profile_told(const hk_profile *k, const hk_stack *s);
 
 #endif

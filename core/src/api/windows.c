@@ -57,7 +57,7 @@ static bool difference(const hk_profile *k, const hk_stack *s, unsigned from, un
                        hak_profile_stack *out)
 {
     hk_mark_value a = hk_profile_value(k, s, from), b = hk_profile_value(k, s, to);
-    *out = hk_profile_told(s);
+    *out = hk_profile_told(k, s);
     out->alloc_blocks = b.alloc_blocks - a.alloc_blocks;
     out->alloc_bytes = b.alloc_bytes - a.alloc_bytes;
     out->live_blocks = b.live_blocks - a.live_blocks;
@@ -77,7 +77,7 @@ int hak_profile_diff(const hak_ctx *ctx, unsigned from, unsigned to, hak_profile
         hak_profile_stack stack;
         hk_profile_lock(k);
         bool changed = difference(k, s, from, to, &stack);
-        s = s->younger;
+        s = hk_stack_younger(k, s);
         hk_profile_unlock(k);
         if (changed && !fn(user, &stack)) return 1;
     }
@@ -116,7 +116,7 @@ int hak_profile_grown(const hak_ctx *ctx, hak_profile_growth_fn *fn, void *user)
         hak_profile_growth growth;
         hk_profile_lock(k);
         bool grew = hk_profile_growth(k, s, &growth);
-        s = s->younger;
+        s = hk_stack_younger(k, s);
         hk_profile_unlock(k);
         if (grew && !fn(user, &growth)) return 1;
     }

@@ -9,19 +9,11 @@ hak_profile_counts *hk_profile_counts_of(hk_profile *k, const uintptr_t *frames,
 {
     const uintptr_t none = 0;
     if (!frames) frames = &none, depth = 0;
-    hk_profile_prepare(k);
-    size_t before = k->stack_count;
-    hk_stack *s =
-        hk_profile_stack_of(k, frames, (unsigned)hk_min(depth, k->depth), 0, hk_label_known(k->ctx, label));
-    if (!s) {
-        k->dropped_stacks++;
-        return NULL;
-    }
-    if (k->stack_count > before) {
-        s->died.counts.id = s->id;
-        s->died.counts.peak_seen = k->tally.peak_seen;
-    }
-    return &s->died.counts;
+    depth = (unsigned)hk_min(depth, k->depth);
+    hk_profile_prepare(k, depth);
+    hk_stack *s = hk_profile_stack_of(k, frames, depth, 0, hk_label_known(k->ctx, label));
+    if (!s) k->dropped_stacks++;
+    return s ? &((hk_tallied *)s)->counts : NULL;
 }
 
 void hk_profile_fold(hk_profile *k)
@@ -32,19 +24,27 @@ void hk_profile_fold(hk_profile *k)
     k->dropped_samples = (size_t)k->tally.missed;
     HK_EACH_STACK(k, s)
     {
-        const hak_profile_counts *c = &s->died.counts;
-        s->samples = c->alloc_blocks;
-        s->live_samples = c->alloc_blocks - c->freed_blocks;
-        s->alloc_blocks = (double)c->alloc_blocks;
-        s->alloc_bytes = (double)c->alloc_bytes;
-        s->live_blocks = (double)s->live_samples;
-        s->live_bytes = (double)(c->alloc_bytes - c->freed_bytes);
-        s->peak_seen = c->peak_seen;
-        s->peak_blocks = (double)c->peak_blocks;
-        s->peak_bytes = (double)c->peak_bytes;
-        s->grown_blocks = (double)c->grown_blocks;
-        s->grown_bytes = (double)c->grown_bytes;
-        s->largest = (size_t)c->largest_bytes;
-        k->drawn += c->alloc_blocks;
+        k->drawn += ((const hk_tallied *)s)->counts.alloc_blocks;
     }
+}
+
+hk_sums hk_stack_sums(const hk_profile *k, const hk_stack *s)
+{
+    if (!k->counted) return ((const hk_sampled *)s)->sums;
+    const hak_profile_counts *c = &((const hk_tallied *)s)->counts;
+    const uint64_t live_blocks = c->alloc_blocks - c->freed_blocks;
+    return (hk_sums){
+        .alloc_blocks = (double)c->alloc_blocks,
+        .alloc_bytes = (double)c->alloc_bytes,
+        .live_blocks = (double)live_blocks,
+        .live_bytes = (double)(c->alloc_bytes - c->freed_bytes),
+        .peak_blocks = (double)c->peak_blocks,
+        .peak_bytes = (double)c->peak_bytes,
+        .grown_blocks = (double)c->grown_blocks,
+        .grown_bytes = (double)c->grown_bytes,
+        .samples = c->alloc_blocks,
+        .live_samples = live_blocks,
+        .peak_seen = k->peak_seq - (uint32_t)((uint32_t)k->peak_seq - c->peak_seen),
+        .largest = (size_t)c->largest_bytes,
+    };
 }

@@ -90,7 +90,7 @@ static void take_left(const hk_profile *k, const hk_stack *s, history *h)
     }
     for (size_t bucket = 0; bucket < k->samples.count; bucket++)
         for (const hk_sample *b = k->samples.at[bucket]; b; b = b->next) {
-            if (b->stack != s) continue;
+            if (&b->stack->stack != s) continue;
             size_t i = h->n - 1;
             while (i && h->born_ns[i - 1] >= b->birth_ns)
                 i--;
@@ -293,7 +293,7 @@ static bool examine(const history *h, size_t from, hak_profile_growth *out)
 bool hk_profile_growth(hk_profile *k, const hk_stack *s, hak_profile_growth *out)
 {
     history h = {0};
-    if (!k->marks || s->live_samples == 0 || !take_points(k, s, &h)) return false;
+    if (!k->marks || hk_stack_sums(k, s).live_samples == 0 || !take_points(k, s, &h)) return false;
     bool any = false, left = false;
     for (size_t i = 0; i < 3; i++) {
         size_t from = (h.n - 1) * i / 4;
@@ -309,7 +309,7 @@ bool hk_profile_growth(hk_profile *k, const hk_stack *s, hak_profile_growth *out
         if (!examine(&h, from, &g) || (any && !g.leak)) continue;
         any = true;
         *out = g;
-        out->stack = s->id;
+        out->stack = hk_stack_id(k, s);
         tell_growth(k, out, h.live[h.n - 1] - h.live[from], h.hour[h.n - 1] - h.hour[from]);
         if (g.leak) break;
     }

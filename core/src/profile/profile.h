@@ -12,39 +12,61 @@
 #include "base/quota.h"
 #include "heap/ctx.h"
 
-/* All blocks of one stack, site and label. Sums are of estimates; `*_var` of their variances. */
+/* What all stacks have. */
 typedef struct hk_stack {
-    struct hk_stack *next, *younger; /* in its bucket; in the order of ids */
-    uint32_t hash, id;
-    hak_site site;
+    struct hk_stack *next;   /* in its bucket */
+    struct hk_value *values; /* at the beginnings of windows, the last one first */
+    uint32_t hash;
     hak_label label;
     uint16_t depth;
+} hk_stack;
+
+/* Sums are of estimates; `*_var` of their variances. */
+typedef struct hk_sums {
     double alloc_blocks, alloc_bytes, live_blocks, live_bytes, peak_blocks, peak_bytes;
     double alloc_var, live_var, peak_var, freed_var;
     double grown_blocks, grown_bytes;
     uint64_t samples, live_samples, peak_seen;
     size_t largest;
+} hk_sums;
+
+/* All blocks of one stack, site and label. */
+typedef struct hk_sampled {
+    hk_stack stack;
+    struct hk_sampled *younger; /* in the order of ids */
+    hak_site site;
+    uint32_t id;
+    hk_sums sums;
     double age_sum, old_blocks, pinned; /* of live blocks, while the profile is visited */
-    struct hk_value *values;            /* at the beginnings of windows, the last one first */
     union {                             /* blocks that died, by log2 of their life */
         float weight[HAK_PROFILE_LIFETIMES];
         uint32_t count[HAK_PROFILE_LIFETIMES]; /* exact */
-        hak_profile_counts counts;             /* counted: what all sums above are made of at a look */
     } died;
     uintptr_t frames[];
-} hk_stack;
+} hk_sampled;
+
+/* Counted by the host. A program has many of these, so that they have no more than the host needs: one lies behind the
+ * other in the order of ids, and their sums are computed when somebody looks. */
+typedef struct hk_tallied {
+    hk_stack stack;
+    hak_profile_counts counts;
+    uintptr_t frames[];
+} hk_tallied;
+
+/* The depth of what lies behind the last stack in its pages: `next` is the first one of the following pages. */
+enum { HK_STACK_GOES_ON = UINT16_MAX };
 
 /* A block that lives. */
 typedef struct hk_sample {
     struct hk_sample *next; /* in its bucket, or of those to use again */
-    hk_stack *stack;
+    hk_sampled *stack;
     uintptr_t p;
     size_t size;     /* now */
     size_t eligible; /* bytes that had a chance to be drawn */
     uint64_t birth_ns;
 } hk_sample;
 
-/* What a stack was at, when a window began. The first four lie as in the stack, so that one look compares them. */
+/* What a stack was at, when a window began. The first four lie as in hk_sums, so that one look compares them. */
 typedef struct hk_mark_value {
     double alloc_blocks, alloc_bytes, live_blocks, live_bytes, alloc_var, freed_var;
 } hk_mark_value;
@@ -67,16 +89,28 @@ typedef struct hk_mark {
     char name[48];
 } hk_mark;
 
-/* Units of the profile; at their beginning. */
+/* Pages of the profile: units of the context, or apart from it. */
+typedef struct hk_profile_pages {
+    char *at; /* NULL = none */
+    size_t bytes;
+    hk_slab *slab; /* NULL: apart */
+} hk_profile_pages;
+
+/* At the beginning of its pages. */
 typedef struct hk_profile_group {
     struct hk_profile_group *next;
-    hk_slab *slab;
+    hk_profile_pages pages;
 } hk_profile_group;
+
+/* Where the next ones go. */
+typedef struct hk_profile_area {
+    char *at, *end;
+} hk_profile_area;
 
 typedef struct hk_buckets {
     void **at;
-    size_t count;  /* a power of two */
-    hk_slab *slab; /* NULL: in the first group */
+    size_t count;           /* a power of two */
+    hk_profile_pages pages; /* none: in the first group */
 } hk_buckets;
 
 struct hk_profile {
@@ -88,7 +122,7 @@ struct hk_profile {
     const hak_quota *heaps; /* what the heaps of a shared context have committed; NULL = local */
     atomic_bool running;
     _Atomic uint32_t runs; /* how often it was started */
-    bool exact, counted, frames_alone, one_by_one;
+    bool exact, counted, frames_alone, one_by_one, apart;
     uint8_t depth;
     uint8_t ticks; /* events since the clock was looked at */
     size_t mean, table_bytes, bytes;
@@ -99,12 +133,14 @@ struct hk_profile {
     hak_sample_made_fn *sample_made;
     hak_sample_gone_fn *sample_gone;
     uint64_t random, started_ns, now_ns;
-    char *at, *end;           /* room for stacks and samples */
+    hk_profile_area room;     /* for stacks, and all else but what `aside` is for */
+    hk_profile_area aside;    /* counted: for marks and values, so that stacks lie side by side */
     hk_profile_group *groups; /* all but the first */
     hk_sample *spare;
     hk_buckets stacks, samples;
     size_t stack_count, sample_count;
-    hk_stack *oldest, *youngest;
+    hk_stack *oldest;
+    hk_sampled *youngest;         /* counted: NULL */
     hk_mark *marks, *spare_marks; /* the last one first */
     hk_value *spare_values;
     size_t spare_value_count, value_bytes; /* bytes: of all values, those to use again too */
@@ -160,8 +196,10 @@ hk_profile *hk_profile_new(hak_ctx *ctx, const hak_profile_options *o, hk_lock *
 void hk_profile_clear(hk_profile *k, const hak_profile_options *o);
 /* Of a local context: gives all memory back. */
 void hk_profile_end(hk_profile *k);
-/* Makes room for one more stack and sample if it can. No lock may be held. */
-void hk_profile_prepare(hk_profile *k);
+/* Makes room for one more stack of so many frames, and a sample, if it can. No lock may be held. */
+void hk_profile_prepare(hk_profile *k, unsigned depth);
+/* Gives back what lies apart from the context, which is about to go. */
+void hk_profile_forget(hk_profile *k);
 /* Room of n bytes; NULL = none. No lock may be held before; the profile's lock is held afterwards, in either
  * case. */
 void *hk_profile_room(hk_profile *k, size_t n);
@@ -177,14 +215,33 @@ hk_sample *hk_profile_sample_new(hk_profile *k, uintptr_t p, hk_sample **link);
 hk_sample **hk_profile_find(const hk_profile *k, uintptr_t p);
 /* Takes out what hangs there. Frees in its unit are fast again if no other sample is in it. */
 void hk_profile_sample_drop(hk_profile *k, hk_sample **link);
-#define HK_EACH_STACK(k, s) for (hk_stack *s = (k)->oldest; s; s = s->younger)
+/* Returns the stack that was made after s; NULL = none was. */
+HK_INLINE hk_stack *hk_stack_younger(const hk_profile *k, const hk_stack *s)
+{
+    if (!k->counted) return (hk_stack *)((const hk_sampled *)s)->younger;
+    const char *at = (const char *)((const hk_tallied *)s)->frames + s->depth * sizeof(uintptr_t);
+    const hk_stack *next = (const hk_stack *)(const void *)at;
+    if (at != k->room.at && next->depth == HK_STACK_GOES_ON) next = next->next;
+    return (const char *)next != k->room.at ? (hk_stack *)(uintptr_t)next : NULL;
+}
+#define HK_EACH_STACK(k, s) for (hk_stack *s = (k)->oldest; s; s = hk_stack_younger(k, s))
+HK_INLINE const uintptr_t *hk_stack_frames(const hk_profile *k, const hk_stack *s)
+{
+    return k->counted ? ((const hk_tallied *)s)->frames : ((const hk_sampled *)s)->frames;
+}
+HK_INLINE uint32_t hk_stack_id(const hk_profile *k, const hk_stack *s)
+{
+    return k->counted ? ((const hk_tallied *)s)->counts.id : ((const hk_sampled *)s)->id;
+}
+/* Returns the sums of a stack as they are by now. */
+hk_sums hk_stack_sums(const hk_profile *k, const hk_stack *s);
 
 /* ---- Counted by the host (counted.c) -------------------------------------------------------------- */
 
 /* The record of these frames; NULL = no room. */
 hak_profile_counts *hk_profile_counts_of(hk_profile *k, const uintptr_t *frames, unsigned depth,
                                          hak_label label);
-/* Brings all sums to what the host has counted, if it does. */
+/* Brings the sums over all stacks to what the host has counted, if it does. */
 void hk_profile_fold(hk_profile *k);
 
 /* ---- Samples (sample.c) --------------------------------------------------------------------------- */

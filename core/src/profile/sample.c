@@ -21,13 +21,13 @@ static uint64_t time_of_sample(hk_profile *k)
 
 /* A new peak does not copy what is live for all stacks: in a stack that did not change since, it is still
  * live, and a stack that is about to change keeps it first. */
-static void keep_peak(const hk_profile *k, hk_stack *s)
+static void keep_peak(const hk_profile *k, hk_sampled *s)
 {
-    if (s->peak_seen == k->peak_seq) return;
-    s->peak_seen = k->peak_seq;
-    s->peak_blocks = s->live_blocks;
-    s->peak_bytes = s->live_bytes;
-    s->peak_var = s->live_var;
+    if (s->sums.peak_seen == k->peak_seq) return;
+    s->sums.peak_seen = k->peak_seq;
+    s->sums.peak_blocks = s->sums.live_blocks;
+    s->sums.peak_bytes = s->sums.live_bytes;
+    s->sums.peak_var = s->sums.live_var;
 }
 
 /* How many blocks and bytes a sample stands for. A block of n bytes is drawn with the chance 1 / w, so that
@@ -44,20 +44,20 @@ static share share_of(const hk_profile *k, size_t eligible, size_t size)
     return (share){w, w * n, n * n * w * (w - 1)};
 }
 
-static void count_live(hk_profile *k, hk_stack *s, share a, double sign)
+static void count_live(hk_profile *k, hk_sampled *s, share a, double sign)
 {
     keep_peak(k, s);
-    s->live_blocks += sign * a.blocks;
-    s->live_bytes += sign * a.bytes;
-    s->live_var += sign * a.var;
+    s->sums.live_blocks += sign * a.blocks;
+    s->sums.live_bytes += sign * a.bytes;
+    s->sums.live_var += sign * a.var;
     k->live_bytes += sign * a.bytes;
 }
 
-static void count_made(hk_stack *s, share a, double sign)
+static void count_made(hk_sampled *s, share a, double sign)
 {
-    s->alloc_blocks += sign * a.blocks;
-    s->alloc_bytes += sign * a.bytes;
-    s->alloc_var += sign * a.var;
+    s->sums.alloc_blocks += sign * a.blocks;
+    s->sums.alloc_bytes += sign * a.bytes;
+    s->sums.alloc_var += sign * a.var;
 }
 
 /* In a sampled profile, the context knows better than the estimates when it is at its highest. */
@@ -71,18 +71,19 @@ static void note_peak(hk_profile *k)
 }
 
 /* A sample of the stack is gone. */
-static void settle_live(hk_stack *s)
+static void settle_live(hk_sampled *s)
 {
-    if (--s->live_samples == 0) s->live_blocks = s->live_bytes = s->live_var = 0; /* no rest of rounding */
+    if (--s->sums.live_samples == 0)
+        s->sums.live_blocks = s->sums.live_bytes = s->sums.live_var = 0; /* no rest of rounding */
 }
 
 /* The block of a sample no longer belongs to its stack. */
 static void leave(hk_profile *k, const hk_sample *block)
 {
-    hk_stack *s = block->stack;
+    hk_sampled *s = block->stack;
     share a = share_of(k, block->eligible, block->size);
     count_live(k, s, a, -1);
-    s->freed_var += a.var;
+    s->sums.freed_var += a.var;
     settle_live(s);
     uint64_t now = time_of_sample(k), life = now > block->birth_ns ? now - block->birth_ns : 0;
     unsigned log = life ? hk_log2(life) : 0;
@@ -92,16 +93,16 @@ static void leave(hk_profile *k, const hk_sample *block)
 }
 
 /* The block of a sample belongs to the stack from now on. */
-static void join(hk_profile *k, hk_sample *block, hk_stack *s)
+static void join(hk_profile *k, hk_sample *block, hk_sampled *s)
 {
     share a = share_of(k, block->eligible, block->size);
     block->stack = s;
     block->birth_ns = time_of_sample(k);
     count_live(k, s, a, 1);
     count_made(s, a, 1);
-    s->samples++;
-    s->live_samples++;
-    s->largest = hk_max(s->largest, block->size);
+    s->sums.samples++;
+    s->sums.live_samples++;
+    s->sums.largest = hk_max(s->sums.largest, block->size);
     k->drawn++;
     note_peak(k);
 }
@@ -150,7 +151,7 @@ static void tell(const news *told)
 
 /* ---- Blocks --------------------------------------------------------------------------------------- */
 
-static void count_dropped(hk_profile *k, const hk_stack *s, double bytes)
+static void count_dropped(hk_profile *k, const hk_sampled *s, double bytes)
 {
     k->dropped_bytes += bytes;
     if (s) k->dropped_samples++;
@@ -174,7 +175,7 @@ void hk_profile_add(hak_ctx *heap, void *p, size_t size, size_t eligible, hak_la
     if (frames_alone && depth > 0) site = 0;
     if (!size) size = hk_block_size(heap, p);
     label = hk_label_known(heap, label);
-    hk_profile_prepare(k);
+    hk_profile_prepare(k, (unsigned)hk_min(depth, k->depth));
     hk_profile_lock(k);
     hk_sample **link = hk_profile_find(k, (uintptr_t)p);
     if (HK_UNLIKELY(*link != NULL)) {
@@ -183,7 +184,8 @@ void hk_profile_add(hak_ctx *heap, void *p, size_t size, size_t eligible, hak_la
         link = hk_profile_find(k, (uintptr_t)p);
     }
     heap->sampling.left = hk_profile_draw(k);
-    hk_stack *s = hk_profile_stack_of(k, frames, (unsigned)hk_min(depth, k->depth), site, label);
+    hk_sampled *s =
+        (hk_sampled *)hk_profile_stack_of(k, frames, (unsigned)hk_min(depth, k->depth), site, label);
     hk_sample *block = s ? hk_profile_sample_new(k, (uintptr_t)p, link) : NULL;
     if (block) {
         block->size = size;
@@ -226,12 +228,13 @@ bool hk_profile_reused(hak_ctx *heap, const void *p, hak_label label, hak_site s
     size_t depth = fn ? hk_min(fn(user, k->ctx, site, frames, room), room) : 0;
     if (frames_alone && depth > 0) site = 0;
     label = hk_label_known(heap, label);
-    hk_profile_prepare(k);
+    hk_profile_prepare(k, (unsigned)hk_min(depth, k->depth));
     hk_profile_lock(k);
     /* Nobody but the caller may free the block, but the profile may have begun anew. */
     hk_sample *block = *hk_profile_find(k, (uintptr_t)p);
-    hk_stack *s =
-        block ? hk_profile_stack_of(k, frames, (unsigned)hk_min(depth, k->depth), site, label) : NULL;
+    hk_sampled *s = NULL;
+    if (block)
+        s = (hk_sampled *)hk_profile_stack_of(k, frames, (unsigned)hk_min(depth, k->depth), site, label);
     news told = {.was = NULL, .is = NULL};
     if (s) {
         note_gone(k, &told, p);
@@ -250,8 +253,8 @@ void hk_profile_grown(hk_profile *k, const void *p, size_t n)
     const hk_sample *block = *hk_profile_find(k, (uintptr_t)p);
     if (block && n > block->size) {
         double w = hk_profile_weight(k, block->eligible);
-        block->stack->grown_blocks += w;
-        block->stack->grown_bytes += w * (double)(n - block->size);
+        block->stack->sums.grown_blocks += w;
+        block->stack->sums.grown_bytes += w * (double)(n - block->size);
     }
     hk_profile_unlock(k);
 }
@@ -270,12 +273,12 @@ static bool resize_sample(hk_profile *k, const void *p, void *q, size_t n, news 
 {
     hk_sample **link = hk_profile_find(k, (uintptr_t)p), *block = *link;
     if (!block) return false;
-    hk_stack *s = block->stack;
+    hk_sampled *s = block->stack;
     share old = share_of(k, block->eligible, block->size);
     size_t before = block->size;
     if (thinned(k, block, n)) {
         count_live(k, s, old, -1);
-        s->freed_var += old.var;
+        s->sums.freed_var += old.var;
         settle_live(s);
         note_gone(k, told, p);
         hk_profile_sample_drop(k, link);
@@ -298,9 +301,9 @@ static bool resize_sample(hk_profile *k, const void *p, void *q, size_t n, news 
     if (n > before) {
         count_made(s, old, -1);
         count_made(s, now, 1);
-        s->grown_blocks += now.blocks;
-        s->grown_bytes += now.blocks * (double)(n - before);
-        s->largest = hk_max(s->largest, n);
+        s->sums.grown_blocks += now.blocks;
+        s->sums.grown_bytes += now.blocks * (double)(n - before);
+        s->sums.largest = hk_max(s->sums.largest, n);
         note_peak(k);
     }
     if (p != q) {

@@ -1,14 +1,23 @@
 /* The memory of a profile, and its two hash tables. A profile takes units as the context takes them for its
- * own data: charged, and counted as metadata. Stacks stay until the profile is cleared; records of samples
- * are used again. */
+ * own data, charged and counted as metadata, or pages apart from the context. Stacks stay until the profile is cleared;
+ * records of samples are used again. */
 #include "profile/profile.h"
 
 #include "heap/metadata.h"
 #include "heap/units.h"
+#include "space/apart.h"
 
-enum { FIRST_UNITS = 2, MORE_UNITS = 4, FIRST_BUCKETS = 256, BUCKETS_MOST = 1 << 17 };
+/* A counted profile has thousands of stacks, and looks few of them up: its buckets are fuller. */
+enum {
+    FIRST_UNITS = 2,
+    MORE_UNITS = 4,
+    FIRST_BUCKETS = 256,
+    BUCKETS_MOST = 1 << 17,
+    FULL = 2,
+    FULL_COUNTED = 4
+};
 
-/* ---- Units ---------------------------------------------------------------------------------------- */
+/* ---- Pages ---------------------------------------------------------------------------------------- */
 
 /* Of so many units. */
 static size_t room_in(size_t units)
@@ -16,39 +25,61 @@ static size_t room_in(size_t units)
     return (units << HK_UNIT_SHIFT) - 2 * HK_BESIDE;
 }
 
-/* Within the bytes that the profile may have. */
-static hk_slab *take(hk_profile *k, size_t units)
+/* A space in a buffer of its host has nothing apart from that. */
+static hk_profile_pages pages_new(hak_ctx *ctx, bool apart, size_t units)
 {
     bool zero;
+    if (apart && !ctx->space->buffer_only)
+        return (hk_profile_pages){hk_apart_take(ctx->space, room_in(units)), room_in(units), NULL};
+    hk_slab *s = hk_meta_units(ctx, room_in(units), &zero);
+    if (!s) return (hk_profile_pages){NULL, 0, NULL};
+    return (hk_profile_pages){hk_meta_start(ctx, s), hk_meta_bytes(s), s};
+}
+
+static void pages_give(hak_ctx *ctx, const hk_profile_pages *pages)
+{
+    if (pages->slab) hk_units_give(ctx, pages->slab);
+    else hk_apart_give(ctx->space, pages->at);
+}
+
+/* Within the bytes that the profile may have. */
+static hk_profile_pages take(hk_profile *k, size_t units)
+{
     size_t bytes = units << HK_UNIT_SHIFT;
-    if (bytes > k->table_bytes || k->bytes > k->table_bytes - bytes) return NULL;
-    hk_slab *s = hk_meta_units(k->ctx, room_in(units), &zero);
-    if (s) k->bytes += bytes;
-    return s;
+    if (bytes > k->table_bytes || k->bytes > k->table_bytes - bytes) return (hk_profile_pages){NULL, 0, NULL};
+    hk_profile_pages pages = pages_new(k->ctx, k->apart, units);
+    if (pages.at) k->bytes += bytes;
+    return pages;
 }
 
-static void give_table(hk_profile *k, hk_slab *s)
+static void give_table(hk_profile *k, hk_profile_pages pages)
 {
-    k->bytes -= (size_t)s->units << HK_UNIT_SHIFT;
-    hk_units_give(k->ctx, s);
+    k->bytes -= pages.bytes + 2 * HK_BESIDE;
+    pages_give(k->ctx, &pages);
 }
 
-static void *bump(hk_profile *k, size_t n)
+static void *bump(hk_profile_area *room, size_t n)
 {
-    n = hk_align_up(n, 16);
-    if ((size_t)(k->end - k->at) < n) return NULL;
-    void *p = k->at;
-    k->at += n;
+    if ((size_t)(room->end - room->at) < n) return NULL;
+    void *p = room->at;
+    room->at += n;
     return p;
+}
+
+/* Where marks and values are. */
+static hk_profile_area *room_beside(hk_profile *k)
+{
+    return k->counted ? &k->aside : &k->room;
 }
 
 static void begin_table(hk_profile *k)
 {
-    k->at = (char *)k + hk_align_up(sizeof *k, 16);
-    k->end = (char *)k + room_in(FIRST_UNITS);
+    k->room = (hk_profile_area){(char *)k + hk_align_up(sizeof *k, 16), (char *)k + room_in(FIRST_UNITS)};
+    k->aside = (hk_profile_area){NULL, NULL};
     hk_buckets *both[] = {&k->stacks, &k->samples};
     for (unsigned i = 0; i < 2; i++) {
-        *both[i] = (hk_buckets){bump(k, FIRST_BUCKETS * sizeof(void *)), FIRST_BUCKETS, NULL};
+        *both[i] =
+            (hk_buckets){bump(&k->room, FIRST_BUCKETS * sizeof(void *)), FIRST_BUCKETS, {NULL, 0, NULL}};
         memset(both[i]->at, 0, FIRST_BUCKETS * sizeof(void *));
     }
 }
@@ -76,6 +107,7 @@ static void set_profile(hk_profile *k, const hak_profile_options *o)
     k->sample_gone = o->sample_gone;
     k->frames_alone = o->frames_alone;
     k->one_by_one = o->one_by_one;
+    k->apart = o->apart;
     k->user = o->user;
     k->random = o->seed;
     set_windows(k, o->window_ns);
@@ -84,12 +116,11 @@ static void set_profile(hk_profile *k, const hak_profile_options *o)
 hk_profile *hk_profile_new(hak_ctx *ctx, const hak_profile_options *o, hk_lock *memory,
                            const hk_counter *live, const hak_quota *heaps)
 {
-    bool zero;
-    hk_slab *s = hk_meta_units(ctx, room_in(FIRST_UNITS), &zero);
-    if (!s) return NULL;
-    hk_profile *k = hk_meta_start(ctx, s);
+    hk_profile_pages pages = pages_new(ctx, o->apart, FIRST_UNITS);
+    if (!pages.at) return NULL;
+    hk_profile *k = (hk_profile *)(void *)pages.at;
     memset(k, 0, sizeof *k);
-    k->group.slab = s;
+    k->group.pages = pages;
     k->bytes = FIRST_UNITS * HK_UNIT;
     k->ctx = ctx;
     k->memory = memory;
@@ -120,10 +151,10 @@ static void give_all(hk_profile *k)
     if (k->counted && k->gone) k->gone(k->user);
     for (hk_profile_group *g = k->groups, *following; g; g = following) {
         following = g->next;
-        give_table(k, g->slab);
+        give_table(k, g->pages);
     }
-    if (k->stacks.slab) give_table(k, k->stacks.slab);
-    if (k->samples.slab) give_table(k, k->samples.slab);
+    if (k->stacks.pages.at) give_table(k, k->stacks.pages);
+    if (k->samples.pages.at) give_table(k, k->samples.pages);
 }
 
 void hk_profile_clear(hk_profile *k, const hak_profile_options *o)
@@ -135,7 +166,8 @@ void hk_profile_clear(hk_profile *k, const hak_profile_options *o)
     k->marks = k->spare_marks = NULL;
     k->spare_values = NULL;
     k->spare_value_count = k->value_bytes = 0;
-    k->oldest = k->youngest = NULL;
+    k->oldest = NULL;
+    k->youngest = NULL;
     k->stack_count = k->sample_count = 0;
     k->drawn = 0;
     k->dropped_stacks = k->dropped_samples = 0;
@@ -152,38 +184,78 @@ void hk_profile_end(hk_profile *k)
 {
     unwatch_all(k);
     give_all(k);
-    hk_units_give(k->ctx, k->group.slab);
+    const hk_profile_pages first = k->group.pages;
+    pages_give(k->ctx, &first);
+}
+
+static void forget(hak_space *space, const hk_profile_pages *pages)
+{
+    if (pages->at && !pages->slab) hk_apart_give(space, pages->at);
+}
+
+void hk_profile_forget(hk_profile *k)
+{
+    hak_space *space = k->ctx->space;
+    for (hk_profile_group *g = k->groups, *following; g; g = following) {
+        following = g->next;
+        const hk_profile_pages pages = g->pages;
+        forget(space, &pages);
+    }
+    forget(space, &k->stacks.pages);
+    forget(space, &k->samples.pages);
+    const hk_profile_pages first = k->group.pages;
+    forget(space, &first);
 }
 
 /* ---- Room ----------------------------------------------------------------------------------------- */
 
-static size_t stack_size(unsigned depth)
+/* What lies behind the last stack of a group, and says where the next one is, has the room of one without frames. */
+static size_t stack_size(const hk_profile *k, unsigned depth)
 {
-    return hk_align_up(sizeof(hk_stack) + depth * sizeof(uintptr_t), 16);
+    if (k->counted) return sizeof(hk_tallied) + depth * sizeof(uintptr_t);
+    return hk_align_up(sizeof(hk_sampled) + depth * sizeof(uintptr_t), 16);
 }
 
-static bool has_room(const hk_profile *k)
+static bool has_room(const hk_profile *k, unsigned depth)
 {
-    return (size_t)(k->end - k->at) >= stack_size(k->depth) + sizeof(hk_sample);
+    size_t more = k->counted ? sizeof(hk_stack) : sizeof(hk_sample);
+    return (size_t)(k->room.end - k->room.at) >= stack_size(k, depth) + more;
 }
 
-static bool crowded(const hk_buckets *b, size_t entries)
+static bool crowded(const hk_profile *k, const hk_buckets *b, size_t entries)
 {
-    return entries > 2 * b->count && b->count < BUCKETS_MOST;
+    return entries > (k->counted ? FULL_COUNTED : FULL) * b->count && b->count < BUCKETS_MOST;
 }
 
-static void add_group(hk_profile *k, size_t units)
+/* Stacks of a counted profile go on there. */
+static void go_on(hk_profile *k, const hk_profile_area *room)
 {
-    size_t left = (k->table_bytes - k->bytes) >> HK_UNIT_SHIFT;
-    hk_slab *s = NULL;
-    if (k->bytes <= k->table_bytes) s = take(k, hk_max(units, hk_min(MORE_UNITS, left)));
-    if (!s) s = take(k, units);
-    if (!s) return;
-    hk_profile_group *g = hk_meta_start(k->ctx, s);
-    *g = (hk_profile_group){k->groups, s};
+    if (k->oldest)
+        *(hk_stack *)(void *)k->room.at =
+            (hk_stack){.next = (hk_stack *)(void *)room->at, .depth = HK_STACK_GOES_ON};
+}
+
+/* Apart, each group is a call of the system: the larger the table, the larger the groups. */
+static size_t units_wanted(const hk_profile *k)
+{
+    size_t wanted = MORE_UNITS;
+    if (k->apart) wanted = hk_min(hk_max(k->bytes >> (HK_UNIT_SHIFT + 5), FIRST_UNITS), HK_CHUNK_UNITS);
+    return hk_min(wanted, (k->table_bytes - k->bytes) >> HK_UNIT_SHIFT);
+}
+
+/* The pages are for what `room` is for. */
+static void add_group(hk_profile *k, hk_profile_area *room, size_t units)
+{
+    hk_profile_pages pages = {NULL, 0, NULL};
+    if (k->bytes <= k->table_bytes) pages = take(k, hk_max(units, units_wanted(k)));
+    if (!pages.at) pages = take(k, units);
+    if (!pages.at) return;
+    hk_profile_group *g = (hk_profile_group *)(void *)pages.at;
+    *g = (hk_profile_group){k->groups, pages};
     k->groups = g;
-    k->at = (char *)g + hk_align_up(sizeof *g, 16);
-    k->end = (char *)g + hk_meta_bytes(s);
+    const hk_profile_area wider = {pages.at + hk_align_up(sizeof *g, 16), pages.at + pages.bytes};
+    if (k->counted && room == &k->room) go_on(k, &wider);
+    *room = wider;
 }
 
 static size_t spread(uint64_t x, const hk_buckets *b)
@@ -201,11 +273,11 @@ static size_t sample_bucket(const hk_profile *k, uintptr_t p)
 /* Twice is enough; four times are fewer moves. false = no memory. */
 static bool widen(hk_profile *k, hk_buckets *b)
 {
-    size_t count = hk_min(b->count * 4, BUCKETS_MOST);
-    hk_slab *s = take(k, hk_meta_units_for(count * sizeof(void *)));
-    if (!s) return false;
+    size_t count = hk_min(b->count * (k->counted ? 2 : 4), BUCKETS_MOST);
+    hk_profile_pages pages = take(k, hk_meta_units_for(count * sizeof(void *)));
+    if (!pages.at) return false;
     hk_buckets old = *b;
-    *b = (hk_buckets){hk_meta_start(k->ctx, s), count, s};
+    *b = (hk_buckets){(void **)(void *)pages.at, count, pages};
     memset(b->at, 0, count * sizeof(void *));
     for (size_t i = 0; i < old.count; i++) {
         if (b == &k->stacks) {
@@ -224,45 +296,48 @@ static bool widen(hk_profile *k, hk_buckets *b)
             }
         }
     }
-    if (old.slab) give_table(k, old.slab);
+    if (old.pages.at) give_table(k, old.pages);
     return true;
 }
 
-void hk_profile_prepare(hk_profile *k)
+void hk_profile_prepare(hk_profile *k, unsigned depth)
 {
     hk_profile_lock(k);
-    bool room = has_room(k), stacks = crowded(&k->stacks, k->stack_count),
-         samples = crowded(&k->samples, k->sample_count);
+    bool room = has_room(k, depth), stacks = crowded(k, &k->stacks, k->stack_count),
+         samples = crowded(k, &k->samples, k->sample_count);
     hk_profile_unlock(k);
     if (HK_LIKELY(room && !stacks && !samples)) return;
     if (k->memory) hk_lock_take(k->memory);
     hk_profile_lock(k);
-    if (!has_room(k)) add_group(k, 1);
-    if (crowded(&k->stacks, k->stack_count)) widen(k, &k->stacks);
-    if (crowded(&k->samples, k->sample_count)) widen(k, &k->samples);
+    if (!has_room(k, depth)) add_group(k, &k->room, 1);
+    if (crowded(k, &k->stacks, k->stack_count)) widen(k, &k->stacks);
+    if (crowded(k, &k->samples, k->sample_count)) widen(k, &k->samples);
     hk_profile_unlock(k);
     if (k->memory) hk_lock_drop(k->memory);
 }
 
 void *hk_profile_room(hk_profile *k, size_t n)
 {
-    size_t units = hk_meta_units_for(n + sizeof(hk_profile_group) + 16);
+    n = hk_align_up(n, 16);
+    size_t units = hk_meta_units_for(n + hk_align_up(sizeof(hk_profile_group), 16));
     if (k->memory) hk_lock_take(k->memory);
     hk_profile_lock(k);
-    if ((size_t)(k->end - k->at) < n + 16 && units <= HK_CHUNK_UNITS) add_group(k, units);
+    hk_profile_area *room = room_beside(k);
+    if ((size_t)(room->end - room->at) < n && units <= HK_CHUNK_UNITS) add_group(k, room, units);
     if (k->memory) hk_lock_drop(k->memory);
-    return bump(k, n);
+    return bump(room, n);
 }
 
 bool hk_profile_values(hk_profile *k, size_t n)
 {
     if (k->memory) hk_lock_take(k->memory);
     hk_profile_lock(k);
+    hk_profile_area *room = room_beside(k);
     while (k->spare_value_count < n) {
-        hk_value *v = bump(k, sizeof *v);
+        hk_value *v = bump(room, sizeof *v);
         if (!v) {
             size_t before = k->bytes;
-            add_group(k, 1);
+            add_group(k, room, 1);
             if (k->bytes == before) break;
             continue;
         }
@@ -286,12 +361,39 @@ static uint32_t hash_of(const uintptr_t *frames, unsigned depth, hak_site site, 
 }
 
 /* Most stacks are of one frame or two. */
-HK_INLINE bool same_frames(const hk_stack *s, const uintptr_t *frames, unsigned depth)
+HK_INLINE bool same_frames(const uintptr_t *a, const uintptr_t *b, unsigned depth)
 {
     unsigned i = 0;
-    while (i < depth && s->frames[i] == frames[i])
+    while (i < depth && a[i] == b[i])
         i++;
     return i == depth;
+}
+
+static hk_stack *tallied_new(hk_profile *k, const uintptr_t *frames, unsigned depth)
+{
+    hk_tallied *t = has_room(k, depth) ? bump(&k->room, stack_size(k, depth)) : NULL;
+    if (!t) return NULL;
+    memset(t, 0, sizeof *t);
+    t->counts.id = (uint32_t)++k->stack_count;
+    t->counts.peak_seen = (uint32_t)k->tally.peak_seen;
+    memcpy(t->frames, frames, depth * sizeof *frames);
+    if (!k->oldest) k->oldest = &t->stack;
+    return &t->stack;
+}
+
+static hk_stack *sampled_new(hk_profile *k, const uintptr_t *frames, unsigned depth, hak_site site)
+{
+    hk_sampled *s = bump(&k->room, stack_size(k, depth));
+    if (!s) return NULL;
+    memset(s, 0, sizeof *s);
+    s->site = site;
+    s->id = (uint32_t)++k->stack_count;
+    s->sums.peak_seen = k->peak_seq;
+    memcpy(s->frames, frames, depth * sizeof *frames);
+    if (k->youngest) __atomic_store_n(&k->youngest->younger, s, __ATOMIC_RELEASE);
+    else __atomic_store_n(&k->oldest, &s->stack, __ATOMIC_RELEASE);
+    k->youngest = s;
+    return &s->stack;
 }
 
 hk_stack *hk_profile_stack_of(hk_profile *k, const uintptr_t *frames, unsigned depth, hak_site site,
@@ -300,24 +402,17 @@ hk_stack *hk_profile_stack_of(hk_profile *k, const uintptr_t *frames, unsigned d
     uint32_t hash = hash_of(frames, depth, site, label);
     void **bucket = &k->stacks.at[spread(hash, &k->stacks)];
     for (hk_stack *s = *bucket; s; s = s->next)
-        if (s->hash == hash && s->site == site && s->label == label && s->depth == depth &&
-            same_frames(s, frames, depth))
+        if (s->hash == hash && s->label == label && s->depth == depth &&
+            same_frames(hk_stack_frames(k, s), frames, depth) &&
+            (k->counted || ((const hk_sampled *)s)->site == site))
             return s;
-    hk_stack *s = bump(k, stack_size(depth));
+    hk_stack *s = k->counted ? tallied_new(k, frames, depth) : sampled_new(k, frames, depth, site);
     if (!s) return NULL;
-    memset(s, 0, sizeof *s);
     s->hash = hash;
-    s->site = site;
     s->label = label;
     s->depth = (uint16_t)depth;
-    s->id = (uint32_t)++k->stack_count;
-    s->peak_seen = k->peak_seq;
-    memcpy(s->frames, frames, depth * sizeof *frames);
     s->next = *bucket;
     *bucket = s;
-    if (k->youngest) __atomic_store_n(&k->youngest->younger, s, __ATOMIC_RELEASE);
-    else __atomic_store_n(&k->oldest, s, __ATOMIC_RELEASE);
-    k->youngest = s;
     return s;
 }
 
@@ -327,7 +422,7 @@ hk_sample *hk_profile_sample_new(hk_profile *k, uintptr_t p, hk_sample **link)
 {
     hk_sample *s = k->spare;
     if (s) k->spare = s->next;
-    else s = bump(k, sizeof *s);
+    else s = bump(&k->room, sizeof *s);
     if (!s) return NULL;
     s->p = p;
     s->next = NULL;

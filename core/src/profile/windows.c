@@ -7,8 +7,7 @@ enum { AT_HAND = 64, THINNED_LEAST = 4 };
 
 #define LIES_AS_IN_THE_STACK(member, nth)                                                                    \
     _Static_assert(offsetof(hk_mark_value, member) == nth * sizeof(double) &&                                \
-                       offsetof(hk_stack, member) ==                                                         \
-                           offsetof(hk_stack, alloc_blocks) + nth * sizeof(double),                          \
+                       offsetof(hk_sums, member) == nth * sizeof(double),                                    \
                    "is_changed() compares four numbers at once")
 LIES_AS_IN_THE_STACK(alloc_blocks, 0);
 LIES_AS_IN_THE_STACK(alloc_bytes, 1);
@@ -17,19 +16,21 @@ LIES_AS_IN_THE_STACK(live_bytes, 3);
 
 /* ---- Values --------------------------------------------------------------------------------------- */
 
-static hk_mark_value value_now(const hk_stack *s)
+static hk_mark_value value_now(const hk_profile *k, const hk_stack *stack)
 {
-    return (hk_mark_value){s->alloc_blocks, s->alloc_bytes, s->live_blocks,
-                           s->live_bytes,   s->alloc_var,   s->freed_var};
+    const hk_sums s = hk_stack_sums(k, stack);
+    return (hk_mark_value){s.alloc_blocks, s.alloc_bytes, s.live_blocks,
+                           s.live_bytes,   s.alloc_var,   s.freed_var};
 }
 
 /* Nothing is allocated or freed without one of these. A shrink in place changes live bytes alone. */
-static bool is_changed(const hk_stack *s)
+static bool is_changed(const hk_profile *k, const hk_stack *s)
 {
     static const hk_mark_value none;
     uint64_t was[4], is[4];
+    const hk_sums sums = hk_stack_sums(k, s);
     memcpy(was, s->values ? &s->values->at : &none, sizeof was);
-    memcpy(is, &s->alloc_blocks, sizeof is);
+    memcpy(is, &sums, sizeof is);
     return (was[0] ^ is[0]) | (was[1] ^ is[1]) | (was[2] ^ is[2]) | (was[3] ^ is[3]);
 }
 
@@ -38,7 +39,7 @@ static void keep_value(hk_profile *k, hk_stack *s, uint64_t serial)
     hk_value *v = k->spare_values;
     k->spare_values = v->before;
     k->spare_value_count--;
-    *v = (hk_value){s->values, serial, value_now(s)};
+    *v = (hk_value){s->values, serial, value_now(k, s)};
     s->values = v;
 }
 
@@ -60,7 +61,7 @@ hk_mark_value hk_profile_value_at(const hk_mark *m, const hk_stack *s)
 hk_mark_value hk_profile_value(const hk_profile *k, const hk_stack *s, uint32_t number)
 {
     const hk_mark *m = k->marks;
-    if (!m || number > m->number) return number ? value_now(s) : (hk_mark_value){0};
+    if (!m || number > m->number) return number ? value_now(k, s) : (hk_mark_value){0};
     while (m && m->number != number)
         m = m->before;
     return m ? hk_profile_value_at(m, s) : (hk_mark_value){0};
@@ -83,7 +84,7 @@ static hk_mark *take_mark(hk_profile *k, size_t most_bytes)
         hk_profile_fold(k);
         HK_EACH_STACK(k, s)
         {
-            changed += is_changed(s);
+            changed += is_changed(k, s);
         }
         if (changed <= k->spare_value_count) return m;
         size_t more = changed - k->spare_value_count, wanted = changed + (k->memory ? AT_HAND : 0);
@@ -114,7 +115,7 @@ static uint32_t begin_window(hk_profile *k, const char *name, const hak_profile_
         m->number = k->marks ? k->marks->number + 1 : 1;
         HK_EACH_STACK(k, s)
         {
-            if (is_changed(s)) keep_value(k, s, m->serial);
+            if (is_changed(k, s)) keep_value(k, s, m->serial);
         }
         if (name) strncpy(m->name, name, sizeof m->name - 1);
         k->marks = m;

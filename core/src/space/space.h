@@ -147,6 +147,7 @@ struct hak_space {
     hk_counter big_low, big_high; /* all of them, past ones too, lie between */
     _Atomic(hk_guard *) guard;    /* see heap/guard.h; NULL = no context has HAK_DEBUG_GUARD yet */
     size_t guard_slots;
+    struct hk_apart *apart; /* list of the pages that apart.h has given; under the lock */
 };
 
 /* Bytes of a slab to a bit of `released`. */

@@ -93,7 +93,6 @@ class Taker
     hkl_frames *frames = nullptr;
     std::vector<Taken> taken;
     size_t growths = 0, found = 0, on_traces = 0;
-    size_t moving = 0; // stacks of Lua that could not be looked at while they moved
     size_t refuse = 0; // allocations of this size fail
     std::unique_ptr<hkl_quick> quick;
     size_t same = 0, again = 0, walked = 0, different = 0; // `again`: of the same, those with a known number
@@ -157,17 +156,6 @@ class Taker
         else if (different++ == 0) difference = text_of(stack) + " and not " + text_of(truth);
     }
 
-    // The main thread's: 5.4.6 and later have offsets for pointers meanwhile (profile/key.h).
-    bool moves(const hkc_cfi_registers &at) const
-    {
-        bool asks = false;
-        for (const uintptr_t value : at.saved)
-            asks = asks || reinterpret_cast<const lua_State *>(value) == L;
-        if (LUA_VERSION_NUM < 504 || !asks) return false;
-        const auto *call = reinterpret_cast<const void *>(hkl_thread_word(L, 32));
-        return hkl_thread_word(call, 0) < hkl_thread_word(L, 48);
-    }
-
     void take(size_t size)
     {
         hkc_cfi_registers at;
@@ -175,10 +163,7 @@ class Taker
         uintptr_t numbers[80];
         growths++;
         lua_State *thread = hkl_thread_unwind(&walk, &at) ? hkl_thread_at(&walk, &state, &at) : nullptr;
-        if (thread == nullptr) {
-            moving += moves(at);
-            return;
-        }
+        if (thread == nullptr) return;
         found++;
         if (quick) look_up(thread, at);
         const hkl_asker asker = {thread, &at, &walk};

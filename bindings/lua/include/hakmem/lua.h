@@ -150,9 +150,9 @@ typedef struct hak_lua_profile_options {
     hak_lua_profile_mode mode;
     size_t mean;        /* sampled: one sample each so many bytes on average; 0 = 512 KiB */
     unsigned depth;     /* most functions in Lua of a stack, at most 64; 0 = 32, or 1 where exact */
-    size_t table_bytes; /* most for stacks and samples, which count as committed memory; 0 = 16 MiB, or
-                           1 GiB where exact: each live block takes 60 bytes there; by line
-                           256 MiB: each line and label takes 450 */
+    size_t table_bytes; /* most for stacks and samples, which lie apart from the context: no limit counts
+                           them. 0 = 16 MiB, or 1 GiB where exact: each live block takes 60 bytes there; by
+                           line 256 MiB: each line and label takes 120 */
     uint64_t seed;      /* of the samples; 0 = always the same one */
     uint64_t
         window_ns; /* as hak_profile_options.window_ns; by line the clock is looked at each 64 KiB that the
@@ -163,8 +163,8 @@ typedef struct hak_lua_profile_options {
         sizeof(hak_lua_profile_options), HAK_LUA_PROFILE_SAMPLED, 0, 0, 0, 0, 0                              \
     }
 
-/* Begins a profile and forgets an earlier one; options NULL = defaults. Takes at most 512 KiB from malloc for
- * the names of frames, until the state ends (lua_close, hak_lua_drop). Where the platform gives no registers
+/* Begins a profile and forgets an earlier one; options NULL = defaults. Takes at most 16 MiB from malloc for
+ * the names of frames, some 60 bytes for each, until the state ends (lua_close, hak_lua_drop). Where the platform gives no registers
  * (all but Linux on x86-64 and aarch64) a stack is only the call site in the runtime. What LuaJIT's machine code allocates has
  * its line from the snapshots of the trace, and the functions that are inlined there are frames. -1 also for
  * options out of range, a profile that runs already, no memory, a context that is shared or has other states

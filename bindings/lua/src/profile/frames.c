@@ -369,8 +369,25 @@ static size_t walk(hkl_frames *f, int32_t trace, const hkl_asker *asker, unsigne
     return n;
 }
 
+/* The same of a stack that the runtime is about to move. Nothing but lua_getstack and lua_getinfo looks at the
+ * records meanwhile; a name is looked up in the record below, and one more is looked at for the mark of a cut. */
+static size_t walk_moving(hkl_frames *f, const hkl_asker *asker, unsigned most, uintptr_t *out, size_t room)
+{
+#if LUA_VERSION_NUM >= 504
+    enum { BELOW = 2 };
+    const uintptr_t bottom = hkl_thread_word(asker->L, hkl_thread_layout_now.stack_at);
+    hkl_key_shift(asker->L, room + BELOW, bottom);
+    const size_t n = walk(f, 0, asker, most, out, room);
+    hkl_key_shift(asker->L, room + BELOW, 0 - bottom);
+    return n;
+#else
+    return walk(f, 0, asker, most, out, room);
+#endif
+}
+
 size_t hkl_frames_walk(hkl_frames *f, const hkl_asker *asker, unsigned most, uintptr_t *out, size_t room)
 {
+    if (hkl_key_moves(asker->L)) return walk_moving(f, asker, most, out, room);
     uintptr_t base;
     const void *global = (const void *)hkl_thread_word(asker->L, hkl_thread_layout_now.global_at);
     const int32_t trace = hkl_trace_running(global, &base);

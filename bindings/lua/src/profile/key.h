@@ -282,7 +282,8 @@ static inline const void *hkl_key_call(const lua_State *L)
     return hkl_key_pointer(L, HKL_CALL_AT);
 }
 
-/* From 5.4.6 on the records of calls have offsets in place of pointers while the runtime moves a stack. */
+/* Returns whether the runtime moves the stack of L just now: from 5.4.6 on the records of calls have offsets from
+ * the bottom of the stack in place of pointers meanwhile. */
 static inline bool hkl_key_moves(const lua_State *L)
 {
 #if LUA_VERSION_NUM >= 504
@@ -293,6 +294,19 @@ static inline bool hkl_key_moves(const lua_State *L)
     return false;
 #endif
 }
+
+#if LUA_VERSION_NUM >= 504
+/* Adds to the place of the function in the records of the innermost calls, at most so many: the bottom of the stack
+ * makes pointers of offsets, its negative makes offsets again. */
+static inline void hkl_key_shift(const lua_State *L, size_t most, uintptr_t by)
+{
+    const void *call = hkl_key_call(L);
+    for (; call && most > 0; most--) {
+        *(uintptr_t *)((uintptr_t)call + HKL_CALL_FUNCTION) += by;
+        call = hkl_key_pointer(call, HKL_CALL_BELOW);
+    }
+}
+#endif
 
 /* With the bit for functions in C. */
 static inline unsigned hkl_key_status(const void *call)

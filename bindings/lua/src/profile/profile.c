@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH = 32, DEPTH_MOST = 64, TABLE_BYTES = 16 << 20, NAMES_BYTES = 512 << 10 };
+enum { DEPTH = 32, DEPTH_MOST = 64, TABLE_BYTES = 16 << 20, NAMES_BYTES = 16 << 20 };
 #define EXACT_TABLE_BYTES ((size_t)1 << 30) /* each live block is in it */
-#define LINES_TABLE_BYTES ((size_t)1 << 28) /* a record of 450 bytes for each line, and windows */
+#define LINES_TABLE_BYTES ((size_t)1 << 28) /* a record of 120 bytes for each line, and windows */
 
 #ifdef HKC_CFI_WALK
 
@@ -302,6 +302,7 @@ static bool start_core(hkl_profile *p, const hak_lua_profile_options *o)
         .resident = hkc_resident,
         .window_ns = o->window_ns,
         .gone = lines_gone,
+        .apart = true, /* a tenant's limit is for what the tenant takes */
     };
     return hak_profile_start(p->st->ctx, &core) == 0;
 }

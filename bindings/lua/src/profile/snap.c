@@ -175,14 +175,30 @@ static bool is_one_of(const char *name, const char *const *names)
     return *names;
 }
 
+/* Returns the instruction as it was before a trace that begins there took its place: a loop, or a return. What was
+ * compiled before that has run the one that was there. */
+static uint32_t word_of(const way *w, const uint32_t *at)
+{
+    const unsigned op = hkl_snap_operation(*at);
+    if (op != OP_JFORL && op != OP_JITERL && op != OP_JLOOP) return *at;
+    const void *begins = hkl_snap_trace(w->global, (int32_t)(*at >> 16));
+    return begins ? hkl_snap_word32(begins, HKL_SNAP_BEGINS_WITH) : *at;
+}
+
+static unsigned operation_of(const way *w, const uint32_t *at)
+{
+    return hkl_snap_operation(word_of(w, at));
+}
+
 /* Whether the instruction may call what the machine code calls. Functions of the libraries are known by the names
  * under which they are called. */
-static bool is_wanted(const uint32_t *at, uintptr_t target)
+static bool is_wanted(const way *w, const uint32_t *at)
 {
     static const char *const joins[] = {"format", "rep", "upper", "lower", "reverse", "concat", NULL};
     static const char *const parts[] = {"sub", "string", NULL};
     const hkl_trace_layout *layout = &hkl_trace_layout_now;
-    const unsigned op = hkl_snap_operation(*at);
+    const uintptr_t target = w->target;
+    const unsigned op = operation_of(w, at);
     const bool calls = op >= OP_CALLM && op <= OP_ITERN;
     const char *name = calls ? hkl_snap_name(at) : NULL;
     if (target != 0 && target == layout->new_table) return op == OP_TNEW;
@@ -201,10 +217,10 @@ static uint32_t count_of(const uint32_t *first)
     return hkl_snap_word32((const char *)first - HKL_PROTO_BYTES, HKL_PROTO_COUNT);
 }
 
-static bool has_wanted(const uint32_t *first, uintptr_t target)
+static bool has_wanted(const way *w, const uint32_t *first)
 {
     for (uint32_t i = 1; i < count_of(first); i++)
-        if (is_wanted(first + i, target)) return true;
+        if (is_wanted(w, first + i)) return true;
     return false;
 }
 
@@ -251,7 +267,7 @@ static bool enter(way *w, unsigned op, bool guess)
         callee = hkl_snap_only(w, has_wanted);
         if (callee.first && runs(w, callee.first)) return false;
     }
-    if (!callee.first || !has_wanted(callee.first, w->target)) return false;
+    if (!callee.first || !has_wanted(w, callee.first)) return false;
     go_in(w, op, &callee);
     return true;
 }
@@ -259,9 +275,8 @@ static bool enter(way *w, unsigned op, bool guess)
 /* To the instruction that ran next; false = that is not known. */
 static bool step(way *w)
 {
-    const uint32_t *at = w->places[0], *first = hkl_snap_first(at);
-    uint32_t word = *at;
-    unsigned op = hkl_snap_operation(word);
+    const uint32_t *at = w->places[0], *first = hkl_snap_first(at), word = word_of(w, at);
+    const unsigned op = hkl_snap_operation(word);
     if (op <= OP_ISF || op == OP_CALLMT || op == OP_CALLT) return false;
     if (op >= OP_RETM && op <= OP_RET1) {
         if (w->depth < 2) return false;
@@ -269,13 +284,6 @@ static bool step(way *w)
         memmove(w->closures, w->closures + 1, w->depth * sizeof *w->closures);
         first = hkl_snap_first(w->places[0]++);
         return w->places[0] < first + count_of(first);
-    }
-    if (op == OP_JFORL || op == OP_JITERL || op == OP_JLOOP) { /* a trace has its number in their place */
-        const void *begins = hkl_snap_trace(w->global, (int32_t)(word >> 16));
-        if (!begins) return false;
-        word = hkl_snap_word32(begins, HKL_SNAP_BEGINS_WITH);
-        op = hkl_snap_operation(word);
-        if (op >= OP_RETM && op <= OP_RET1) return false;
     }
     const bool jumps = op == OP_JMP || op == OP_UCLO || op == OP_ISNEXT || (op >= OP_FORL && op <= OP_JITERL);
     w->places[0] = at + 1 + (jumps ? distance(word) : 0);
@@ -308,10 +316,10 @@ static bool find_wanted(way *w, unsigned skip, bool guess)
     const bool known = is_known(w->target);
     unsigned kind = 0;
     for (int steps = 0; steps < STEPS_MOST; steps++) {
-        const unsigned op = hkl_snap_operation(*w->places[0]);
+        const unsigned op = operation_of(w, w->places[0]);
         if (steps > 0 && is_at_next(w)) return false;
         if (enter(w, op, guess)) continue;
-        const bool wanted = is_wanted(w->places[0], w->target);
+        const bool wanted = is_wanted(w, w->places[0]);
         if (wanted && kind == 0) kind = op;
         if (wanted && (known || op == kind) && skip-- == 0) return true;
         if (!step(w)) return false;
@@ -337,8 +345,7 @@ size_t hkl_snap_places(const void *global, const void *trace, uintptr_t pc, cons
                         NULL);
     way found = w;
     if (!find_wanted(&found, skip, false)) found = w;
-    if (found.places[0] == w.places[0] && !is_wanted(w.places[0], w.target) &&
-        !find_wanted(&found, skip, true))
+    if (found.places[0] == w.places[0] && !is_wanted(&w, w.places[0]) && !find_wanted(&found, skip, true))
         found = w;
     const size_t n = found.depth < room ? found.depth : room;
     memcpy(places, found.places, n * sizeof *places);

@@ -79,7 +79,8 @@ static unsigned next_object(const void *trace, uint32_t *n, uintptr_t *object)
     return 0;
 }
 
-hkl_snap_callee hkl_snap_only(const hkl_snap_way *w, bool (*fn)(const uint32_t *first, uintptr_t target))
+hkl_snap_callee hkl_snap_only(const hkl_snap_way *w,
+                              bool (*fn)(const hkl_snap_way *way, const uint32_t *first))
 {
     hkl_snap_callee found = {.name = NULL};
     uintptr_t object;
@@ -89,7 +90,7 @@ hkl_snap_callee hkl_snap_only(const hkl_snap_way *w, bool (*fn)(const uint32_t *
         hkl_snap_callee one = {.name = NULL};
         if (kind == KIND_FUNCTION) one = callee_of(NULL, object);
         if (kind == KIND_PROTO) one.first = (const uint32_t *)(object + HKL_PROTO_BYTES);
-        if (!one.first || one.first == found.first || !fn(one.first, w->target)) continue;
+        if (!one.first || one.first == found.first || !fn(w, one.first)) continue;
         if (found.first) return (hkl_snap_callee){.name = NULL};
         found = one;
     }

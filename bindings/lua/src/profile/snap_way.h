@@ -95,7 +95,8 @@ hkl_snap_callee hkl_snap_called(const hkl_snap_way *way);
 /* Returns the name under which a call finds its function; NULL = it has none. */
 const char *hkl_snap_name(const uint32_t *call);
 /* Returns the only function in Lua among the constants of the trace for which fn is true; NULL = none, or more. */
-hkl_snap_callee hkl_snap_only(const hkl_snap_way *way, bool (*fn)(const uint32_t *first, uintptr_t target));
+hkl_snap_callee hkl_snap_only(const hkl_snap_way *way,
+                              bool (*fn)(const hkl_snap_way *way, const uint32_t *first));
 /* Returns the function of the frame in which the trace began; 0 = not known. */
 uintptr_t hkl_snap_base_function(const void *global);
 

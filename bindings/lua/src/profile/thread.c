@@ -264,7 +264,7 @@ static lua_State *accept(const hkl_state *st, uintptr_t value, bool sure)
     return hkl_thread_is(st, L) ? L : NULL;
 }
 
-static lua_State *thread_at(hkl_walk *walk, const hkl_state *st, const hkc_cfi_registers *at)
+lua_State *hkl_thread_at(hkl_walk *walk, const hkl_state *st, const hkc_cfi_registers *at)
 {
     const struct hkl_walk_step *step = hkl_thread_step(walk, at->pc);
     if (!st->main || step->site < 0) return NULL;
@@ -279,12 +279,6 @@ static lua_State *thread_at(hkl_walk *walk, const hkl_state *st, const hkc_cfi_r
         found = L;
     }
     return found;
-}
-
-lua_State *hkl_thread_at(hkl_walk *walk, const hkl_state *st, const hkc_cfi_registers *at)
-{
-    lua_State *L = thread_at(walk, st, at);
-    return L && !hkl_key_moves(L) ? L : NULL;
 }
 
 #else

@@ -1,0 +1,53 @@
+#include "space/apart.h"
+
+#include "space/calls.h"
+
+/* In front of the bytes that are given. */
+typedef struct hk_apart {
+    struct hk_apart *next, **link;
+    size_t bytes; /* all of them */
+} hk_apart;
+
+_Static_assert(sizeof(hk_apart) <= HK_BESIDE, "it lies where nothing else does");
+
+void *hk_apart_take(hak_space *s, size_t n)
+{
+    size_t bytes = hk_align_up(n + 2 * HK_BESIDE, HK_PAGE);
+    hk_lock_take(&s->lock);
+    hk_apart *a = hk_call_reserve(s, bytes, HK_PAGE);
+    if (a && hk_call_open(s, a, bytes) != 0) {
+        hk_call_release(s, a, bytes);
+        a = NULL;
+    }
+    if (a) {
+        *a = (hk_apart){s->apart, &s->apart, bytes};
+        if (a->next) a->next->link = &a->next;
+        s->apart = a;
+        hk_add(&s->reserved_bytes, bytes);
+    }
+    hk_lock_drop(&s->lock);
+    return a ? (char *)a + HK_BESIDE : NULL;
+}
+
+static void give(hak_space *s, hk_apart *a)
+{
+    *a->link = a->next;
+    if (a->next) a->next->link = a->link;
+    size_t bytes = a->bytes;
+    hk_sub(&s->reserved_bytes, bytes);
+    hk_call_release(s, a, bytes);
+}
+
+void hk_apart_give(hak_space *s, void *p)
+{
+    if (!p) return;
+    hk_lock_take(&s->lock);
+    give(s, (hk_apart *)(void *)((char *)p - HK_BESIDE));
+    hk_lock_drop(&s->lock);
+}
+
+void hk_apart_end(hak_space *s)
+{
+    while (s->apart)
+        give(s, s->apart);
+}

@@ -1,0 +1,16 @@
+/* Pages of a space that lie apart from its units: no context is charged for them, and no sum but reserved_bytes has
+ * them. */
+#ifndef HK_APART_H
+#define HK_APART_H
+
+#include "space/space.h"
+
+/* Returns n bytes, at most HK_CHUNK, at a multiple of 64; NULL = no memory. The space is no buffer of its host. No lock
+ * may be held. */
+void *hk_apart_take(hak_space *s, size_t n);
+/* Gives back what hk_apart_take() returned. NULL is fine. */
+void hk_apart_give(hak_space *s, void *p);
+/* Gives back all that is left; the space is about to go. */
+void hk_apart_end(hak_space *s);
+
+#endif
