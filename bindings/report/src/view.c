@@ -14,12 +14,6 @@ typedef struct row {
     double live[TIMES], alloc[TIMES], peak;
 } row;
 
-typedef struct rows {
-    json_t *table; /* key: place */
-    row *rows;
-    size_t count, room;
-} rows;
-
 /* ---- Lines ---------------------------------------------------------------------------------------- */
 
 typedef struct screen {
@@ -46,24 +40,13 @@ static __attribute__((format(printf, 2, 3))) void line(const screen *s, const ch
 
 /* ---- Rows ----------------------------------------------------------------------------------------- */
 
-static row *row_of(rows *all, const char *key, const char *label, const char *site)
+static row *row_of(hkr_rows *all, const char *key, const char *label, const char *site)
 {
-    json_t *place = json_object_get(all->table, key);
-    if (place) return &all->rows[(size_t)json_integer_value(place)];
-    if (all->count == all->room) {
-        const size_t room = all->room ? 2 * all->room : 256;
-        row *larger = realloc(all->rows, room * sizeof *larger);
-        if (!larger) return NULL;
-        all->rows = larger;
-        all->room = room;
-    }
-    char *own = strdup(site);
-    if (!own || json_object_set_new_nocheck(all->table, key, json_integer((json_int_t)all->count)) != 0) {
-        free(own);
-        return NULL;
-    }
-    all->rows[all->count] = (row){.label = label, .site = own};
-    return &all->rows[all->count++];
+    row *r = hkr_row(all, key);
+    if (!r || r->site) return r;
+    r->label = label;
+    r->site = strdup(site);
+    return r->site ? r : NULL;
 }
 
 /* The line of an interpreter; of machine code the innermost function that says something and who called it. */
@@ -84,7 +67,7 @@ static void site_of(char *text, size_t size, const hkr_context *c, const hkr_sta
     }
 }
 
-static bool add_stacks(rows *all, const hkr_context *c, int when)
+static bool add_stacks(hkr_rows *all, const hkr_context *c, int when)
 {
     for (size_t i = 0; i < c->stack_count; i++) {
         const hkr_stack *s = &c->stacks[i];
@@ -100,7 +83,7 @@ static bool add_stacks(rows *all, const hkr_context *c, int when)
     return true;
 }
 
-static bool add_labels(rows *all, const hkr_context *c, int when)
+static bool add_labels(hkr_rows *all, const hkr_context *c, int when)
 {
     for (size_t i = 0; i < json_array_size(c->labels); i++) {
         const json_t *label = json_array_get(c->labels, i);
@@ -111,7 +94,7 @@ static bool add_labels(rows *all, const hkr_context *c, int when)
     return true;
 }
 
-static bool collect(rows *all, const hkr_report *r, const hkr_view_options *o, int when)
+static bool collect(hkr_rows *all, const hkr_report *r, const hkr_view_options *o, int when)
 {
     for (size_t i = 0; i < r->context_count; i++)
         if (!(o->labels ? add_labels : add_stacks)(all, &r->contexts[i], when)) return false;
@@ -134,14 +117,14 @@ COMPARE(by_growth, GROWTH)
 COMPARE(by_peak, PEAK)
 COMPARE(by_alloc, ALLOC)
 
-static void table(const screen *s, const rows *all, double seconds)
+static void table(const screen *s, const hkr_rows *all, double seconds)
 {
     const hkr_view_options *o = s->options;
     const size_t end = o->skip + o->rows < all->count ? o->skip + o->rows : all->count;
     line(s, "%12s %12s %12s %12s  %-14s %s", "live", "since start", "peak", "allocated/s", "label",
          o->labels ? "" : "site");
     for (size_t i = o->skip; i < end; i++) {
-        const row *r = &all->rows[i];
+        const row *r = (const row *)all->at + i;
         char live[32], growth[32], peak[32], rate[32], label[32];
         const double grown = GROWTH(r), allocated = r->alloc[NOW] - r->alloc[BEFORE];
         hkr_clean(label, 15, r->label);
@@ -178,16 +161,9 @@ static double seconds_between(const hkr_report *a, const hkr_report *b)
 
 static void head(const screen *s, const hkr_report *first, const hkr_report *before, const hkr_report *now)
 {
-    char command[200] = "", runtime[64], live[32], grown[32], peak[32], committed[32], bytes[32];
+    char command[200], runtime[64], live[32], grown[32], peak[32], committed[32], bytes[32];
     char process[32] = "a process", every[32] = "", resident[64] = "", used[32] = "";
-    const json_t *words = json_object_get(now->process, "command");
-    for (size_t i = 0; i < json_array_size(words) && i < 6; i++) {
-        const size_t length = strlen(command);
-        char word[101] = " ";
-        const char *text = json_string_value(json_array_get(words, i));
-        hkr_clean(word + 1, sizeof word - 1, text ? text : "");
-        hkr_clean(command + length, sizeof command - length, word + (i == 0));
-    }
+    hkr_command(command, sizeof command, now, 6, 100);
     hkr_clean(runtime, sizeof runtime, hkr_text(json_object_get(now->process, "runtime"), "name"));
     if (s->options->interval > 0) snprintf(every, sizeof every, ", every %.3g s", s->options->interval);
     const double pid = hkr_number(now->process, "pid"), pages = hkr_number(now->memory, "resident_bytes");
@@ -215,19 +191,19 @@ bool hkr_write_view(FILE *out, const hkr_report *first, const hkr_report *before
 {
     static int (*const orders[])(const void *, const void *) = {by_live, by_growth, by_peak, by_alloc};
     const screen s = {out, o};
-    rows all = {.table = json_object()};
+    hkr_rows all = {.table = json_object(), .size = sizeof(row)};
     const bool ok = all.table && collect(&all, first, o, FIRST) && collect(&all, before, o, BEFORE) &&
                     collect(&all, now, o, NOW);
     if (ok) {
-        if (all.count > 0) qsort(all.rows, all.count, sizeof *all.rows, orders[o->order]);
+        if (all.count > 0) qsort(all.at, all.count, sizeof(row), orders[o->order]);
         head(&s, first, before, now);
         if (o->parts) part_table(&s, now);
         else table(&s, &all, seconds_between(before, now));
         *count = o->parts ? hkr_parts(now) : all.count;
     }
     for (size_t i = 0; i < all.count; i++)
-        free(all.rows[i].site);
-    free(all.rows);
+        free(((row *)all.at)[i].site);
+    free(all.at);
     json_decref(all.table);
     return ok && !ferror(out);
 }
