@@ -56,6 +56,17 @@ const char *hkc_size_parse(const char *text, size_t *out)
     return NULL;
 }
 
+const char *hkc_reserve_parse(const char *text, size_t *out)
+{
+    const size_t RESERVE_LEAST = (size_t)4 << 20, RESERVE_MOST = (size_t)1 << 40;
+    size_t size = 0;
+    const char *wrong = hkc_size_parse(text, &size);
+    if (!wrong && (size < RESERVE_LEAST || size > RESERVE_MOST))
+        wrong = "is out of range: a size from 4M to 1T expected";
+    if (!wrong) *out = size;
+    return wrong;
+}
+
 const char *hkc_window_parse(const char *text, uint64_t *out)
 {
     static const char none[] = "is no time; a time is 60s, 5m, 1h or 500ms, 1ms to 365 days, or off";

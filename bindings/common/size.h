@@ -9,6 +9,8 @@
  * `out`, else why the text is none, to follow the text in a message. Allocates nothing, heeds no locale. */
 const char *hkc_size_parse(const char *text, size_t *out);
 
+/* Address space to reserve at the start, 4M to 1T. NULL, or why it is none, as above. */
+const char *hkc_reserve_parse(const char *text, size_t *out);
 /* How long a window of a profile is, in nanoseconds: 90 or 90s, 5m, 1h, 500ms; off = 0. From 1 ms to 365 days. NULL,
  * or why it is none, as above. */
 const char *hkc_window_parse(const char *text, uint64_t *out);

@@ -206,10 +206,8 @@ static bool parse_hak(hkl_options *o, const char *arg, char *message, size_t siz
         const char *wrong = hkc_price_parse(value, &o->memory);
         if (wrong) return fail(message, size, "--hak-price: '%.80s': %s", value, wrong);
     } else if ((value = value_of(arg, "--hak-reserve"))) {
-        const char *wrong = hkc_size_parse(value, &o->reserve);
+        const char *wrong = hkc_reserve_parse(value, &o->reserve);
         if (wrong) return fail(message, size, "--hak-reserve: '%.80s' %s", value, wrong);
-        if (o->reserve < (size_t)4 << 20 || o->reserve > (size_t)1 << 40)
-            return fail(message, size, "--hak-reserve: '%.80s': a size from 4M to 1T expected", value);
     } else if ((value = value_of(arg, "--hak-mode")) || (value = value_of(arg, "--hak-policy"))) {
         return parse_policy(o, arg, value, message, size);
     } else if ((value = example_of(arg))) {

@@ -21,8 +21,6 @@ enum {
     TRACE_MOST = 32768
 };
 
-static const size_t RESERVE_LEAST = (size_t)4 << 20, RESERVE_MOST = (size_t)1 << 40;
-
 /* Digits; 1 to most. 0 = it is something else. */
 static size_t number(const char *text, size_t most)
 {
@@ -91,12 +89,6 @@ static const char *policy(hks_settings *s, const char *value)
     return NULL;
 }
 
-/* NULL = taken. The file is read when all is known: a policy goes before what it says. */
-static const char *learn(hks_settings *s, const char *value)
-{
-    return file_name(s->learn, value) ? NULL : "the name of a file expected";
-}
-
 /* NULL = taken. */
 static const char *on_or_off(bool *it, const char *value)
 {
@@ -137,21 +129,11 @@ static const char *trace(hks_settings *s, const char *value)
     return NULL;
 }
 
-static const char *reserve(hks_settings *s, const char *value)
-{
-    size_t size = 0;
-    const char *why = hkc_size_parse(value, &size);
-    if (why) return why;
-    if (size < RESERVE_LEAST || size > RESERVE_MOST) return "a size from 4M to 1T expected";
-    s->reserve = size;
-    return NULL;
-}
-
 /* NULL = taken; else what was expected. */
 static const char *take(hks_settings *s, const char *key, const char *value)
 {
     if (strcmp(key, "limit") == 0) return hkc_size_parse(value, &s->limit);
-    if (strcmp(key, "reserve") == 0) return reserve(s, value);
+    if (strcmp(key, "reserve") == 0) return hkc_reserve_parse(value, &s->reserve);
     if (strcmp(key, "trim") == 0) {
         const size_t seconds = number(value, TRIM_MOST);
         if (seconds == 0) return "seconds expected, 1 to 86400";
@@ -170,7 +152,8 @@ static const char *take(hks_settings *s, const char *key, const char *value)
     }
     if (strcmp(key, "mode") == 0) return mode(s, value);
     if (strcmp(key, "policy") == 0) return policy(s, value);
-    if (strcmp(key, "learn") == 0) return learn(s, value);
+    if (strcmp(key, "learn") == 0) /* is read when all is known: a policy goes before what it says */
+        return file_name(s->learn, value) ? NULL : "the name of a file expected";
     if (strcmp(key, "memory") == 0) return hkc_memory_parse(value, &s->memory);
     if (strcmp(key, "price") == 0) return hkc_price_parse(value, &s->memory);
     if (strcmp(key, "live") == 0) return live(s, value);

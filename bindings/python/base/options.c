@@ -51,12 +51,8 @@ static bool read_memory(hkp_options *options)
 
 static bool read_reserve(hkp_options *options)
 {
-    const size_t least = (size_t)4 << 20, most = (size_t)1 << 40;
     const char *text = getenv("HAKMEM_RESERVE");
-    if (!text || !*text) return true;
-    const char *wrong = hkc_size_parse(text, &options->reserve);
-    if (!wrong && (options->reserve < least || options->reserve > most))
-        wrong = "a size from 4M to 1T expected";
+    const char *wrong = text && *text ? hkc_reserve_parse(text, &options->reserve) : NULL;
     return !wrong || none("HAKMEM_RESERVE", text, wrong);
 }
 

@@ -4,7 +4,8 @@
  * and for each version of CPython where that reads frames. They bring together heap, native and lines,
  * and do not know how they were installed.
  *
- * The hook functions, as a template: included once for each label provider, which defines before
+ * The hook functions, as a template: included once for each label provider (sources.cmake makes the files of
+ * hooks_site.h), which defines before
  *
  *   HKP_HOOKS                       the name of the hkp_hooks to define
  *   HKP_LABEL(domain, where)        hak_label of a block if that is known at once, else negative: also

@@ -1,9 +1,15 @@
 hakmem_hook_sources(every process.c scope.c)
 hakmem_hook_sources(fast hooks_off.c)
 hakmem_hook_sources(native hooks_native.c)
-hakmem_hook_sources(lines
-    hooks_off_profiled.c hooks_native_profiled.c hooks_site_3_10_profiled.c hooks_site_3_11_profiled.c
-    hooks_site_3_12_profiled.c hooks_site_3_13_profiled.c hooks_site_3_14_profiled.c)
-hakmem_hook_sources(lines reused.c hooks_site_3_10.c hooks_site_3_11.c hooks_site_3_12.c hooks_site_3_13.c
-    hooks_site_3_14.c)
+hakmem_hook_sources(lines reused.c hooks_off_profiled.c hooks_native_profiled.c)
+# Hooks with lines, for each layout of CPython: while a profile runs, and while none does.
+foreach(profiled 1 0)
+    foreach(layout 3_10 3_11 3_12 3_13 3_14)
+        string(REPEAT _profiled ${profiled} suffix)
+        set(hooks hooks_site_${layout}${suffix})
+        file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${hooks}.c CONTENT
+            "#define HKP_PROFILED ${profiled}\n#define HKP_LAYOUT HKP_${layout}\n#define HKP_HOOKS hkp_${hooks}\n#include \"paths/hooks_site.h\"\n")
+        hakmem_hook_sources(lines ${CMAKE_CURRENT_BINARY_DIR}/${hooks}.c)
+    endforeach()
+endforeach()
 hakmem_hook_sources(cold hooks_site.c provider_list.c)

@@ -99,24 +99,18 @@ static bool check_verdicts(const hkr_context *c, char *wrong, size_t size)
     return true;
 }
 
-static bool check_amounts(const char *name, const json_t *object, const char *const *names, char *wrong,
-                          size_t size)
+static bool is_text(const json_t *value)
 {
-    for (; *names; names++) {
-        const json_t *value = json_object_get(object, *names);
-        if (!value || hkr_is_amount(value)) continue;
-        snprintf(wrong, size, "%s.%s", name, *names);
-        return false;
-    }
-    return true;
+    return json_is_string(value);
 }
 
-static bool check_texts(const char *name, const json_t *object, const char *const *names, char *wrong,
-                        size_t size)
+/* Members that may be missing, but are what `is` says where they are there. */
+static bool check_members(bool (*is)(const json_t *value), const char *name, const json_t *object,
+                          const char *const *names, char *wrong, size_t size)
 {
     for (; *names; names++) {
         const json_t *value = json_object_get(object, *names);
-        if (!value || json_is_string(value)) continue;
+        if (!value || is(value)) continue;
         snprintf(wrong, size, "%s.%s", name, *names);
         return false;
     }
@@ -140,8 +134,8 @@ bool hkr_check_process(const json_t *process, char *wrong, size_t size)
     const double last = 253402300799; /* the last second of the year 9999 */
     const json_t *runtime = json_object_get(process, "runtime");
     if (!check_command(json_object_get(process, "command"), wrong, size)) return false;
-    if (!check_amounts("process", process, amounts, wrong, size)) return false;
-    if (!check_texts("process.runtime", runtime, texts, wrong, size)) return false;
+    if (!check_members(hkr_is_amount, "process", process, amounts, wrong, size)) return false;
+    if (!check_members(is_text, "process.runtime", runtime, texts, wrong, size)) return false;
     if (runtime && !json_is_object(runtime)) snprintf(wrong, size, "process.runtime");
     else if (hkr_number(process, "time") > last) snprintf(wrong, size, "process.time");
     else return true;
@@ -151,7 +145,7 @@ bool hkr_check_process(const json_t *process, char *wrong, size_t size)
 bool hkr_check_memory(const json_t *memory, char *wrong, size_t size)
 {
     static const char *const names[] = {"resident_bytes", "peak_resident_bytes", "anonymous_bytes", NULL};
-    if (!check_amounts("memory", memory, names, wrong, size)) return false;
+    if (!check_members(hkr_is_amount, "memory", memory, names, wrong, size)) return false;
     if (check_part(&resident, memory, wrong, size)) return true;
     char text[128];
     snprintf(text, sizeof text, "memory.%.100s", wrong);
@@ -168,9 +162,12 @@ bool hkr_check_context(const json_t *context, const hkr_context *read, char *wro
     static const char *const profile[] = {"mean_bytes",    "samples",     "dropped_stacks", "dropped_samples",
                                           "dropped_bytes", "table_bytes", "window_ns",      NULL};
     static const char *const mode[] = {"mode", NULL};
-    if (!check_amounts("stats", json_object_get(context, "stats"), stats, wrong, size)) return false;
-    if (!check_amounts("profile", json_object_get(context, "profile"), profile, wrong, size)) return false;
-    if (!check_texts("profile", json_object_get(context, "profile"), mode, wrong, size)) return false;
+    if (!check_members(hkr_is_amount, "stats", json_object_get(context, "stats"), stats, wrong, size))
+        return false;
+    if (!check_members(hkr_is_amount, "profile", json_object_get(context, "profile"), profile, wrong, size))
+        return false;
+    if (!check_members(is_text, "profile", json_object_get(context, "profile"), mode, wrong, size))
+        return false;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         if (!check_part(&parts[i], context, wrong, size)) return false;
     if (!check_histories(context, wrong, size)) return false;

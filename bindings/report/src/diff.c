@@ -19,32 +19,14 @@ typedef struct change {
 } change;
 
 typedef struct changes {
-    json_t *table; /* context, label and frames: place in rows */
-    change *rows;
-    size_t count, room;
+    hkr_rows by_key;  /* of a change: by context, label and frames */
     bool one_profile; /* both reports are of one run */
 } changes;
-
-static change *row_of(changes *all, const char *key)
-{
-    json_t *place = json_object_get(all->table, key);
-    if (place) return &all->rows[(size_t)json_integer_value(place)];
-    if (all->count == all->room) {
-        const size_t room = all->room ? 2 * all->room : 256;
-        change *larger = realloc(all->rows, room * sizeof *larger);
-        if (!larger) return NULL;
-        all->rows = larger;
-        all->room = room;
-    }
-    if (json_object_set_new_nocheck(all->table, key, json_integer((json_int_t)all->count)) != 0) return NULL;
-    all->rows[all->count] = (change){0};
-    return &all->rows[all->count++];
-}
 
 static change *add(changes *all, const char *key, const hkr_frame *site, const char *label, int when,
                    double bytes, double blocks)
 {
-    change *c = row_of(all, key);
+    change *c = hkr_row(&all->by_key, key);
     if (!c) return NULL;
     c->site = site;
     c->label = label;
@@ -175,23 +157,24 @@ static int most_grown_first(const void *a, const void *b)
  * shrank, and how many are noise. */
 static size_t keep_changed(changes *all, const hkr_options *o, size_t *noise)
 {
+    change *rows = all->by_key.at;
     size_t kept = 0, estimates = 0, shrunk = 0;
-    for (size_t i = 0; i < all->count; i++) {
-        const change *c = &all->rows[i];
+    for (size_t i = 0; i < all->by_key.count; i++) {
+        const change *c = &rows[i];
         if (grown(c) == 0 && c->blocks[AFTER] == c->blocks[BEFORE]) continue;
-        all->rows[kept] = *c;
-        all->rows[kept].change_var = var_of(c, o, all->one_profile);
-        estimates += all->rows[kept++].change_var > 0;
+        rows[kept] = *c;
+        rows[kept].change_var = var_of(c, o, all->one_profile);
+        estimates += rows[kept++].change_var > 0;
     }
-    all->count = kept;
+    all->by_key.count = kept;
     *noise = 0;
     for (size_t i = 0; i < kept; i++) {
-        change *c = &all->rows[i];
+        change *c = &rows[i];
         c->noise = c->change_var > 0 && fabs(grown(c)) <= errors_of_chance(estimates) * sqrt(c->change_var);
         *noise += c->noise;
         shrunk += !c->noise && grown(c) < 0;
     }
-    if (kept > 0) hkr_sort(all->rows, kept, sizeof *all->rows, most_grown_first);
+    hkr_sort(rows, kept, sizeof *rows, most_grown_first);
     return shrunk;
 }
 
@@ -215,22 +198,24 @@ static size_t least(size_t a, size_t b)
 static void show(FILE *out, changes *all, const hkr_options *o, bool stacks)
 {
     size_t noise;
-    const size_t shrunk = keep_changed(all, o, &noise), sure = all->count - noise, rest = sure - shrunk;
+    const size_t shrunk = keep_changed(all, o, &noise), sure = all->by_key.count - noise,
+                 rest = sure - shrunk;
+    const change *rows = all->by_key.at;
     const size_t first = least(rest, o->top - least(shrunk, o->top / 2)),
                  last = least(shrunk, o->top - first), below = least(noise, o->top - first - last);
     fprintf(out, "\n  %13s %13s %13s %13s %10s  %-16s %s\n", "change", "+-", "before", "after", "blocks",
             stacks ? "label" : "label, live", stacks ? "site" : "");
     for (size_t i = 0; i < first; i++)
-        show_row(out, &all->rows[i]);
+        show_row(out, &rows[i]);
     for (size_t i = sure - last; i < sure; i++)
-        show_row(out, &all->rows[i]);
+        show_row(out, &rows[i]);
     if (sure == 0)
         fprintf(out, "  no %s changed%s\n", stacks ? "stack" : "label", noise ? " for certain" : "");
     if (first + last < sure) fprintf(out, "  and %zu more\n", sure - first - last);
     if (noise == 0) return;
     fprintf(out, "\n  within the error of the samples:\n");
     for (size_t i = sure; i < sure + below; i++)
-        show_row(out, &all->rows[i]);
+        show_row(out, &rows[i]);
     if (below < noise) fprintf(out, "  and %zu more\n", noise - below);
 }
 
@@ -247,9 +232,9 @@ static bool is_one_profile(const hkr_report *a, const hkr_report *b)
 bool hkr_write_diff(FILE *out, const hkr_report *before, const hkr_report *after, const hkr_options *o)
 {
     static const char *const totals[] = {"live_bytes", "peak_bytes", "committed_bytes"};
-    changes stacks = {.table = json_object(), .one_profile = is_one_profile(before, after)},
-            labels = {.table = json_object()};
-    bool ok = stacks.table && labels.table && collect(&stacks, &labels, before, o, BEFORE) &&
+    changes stacks = {{.table = json_object(), .size = sizeof(change)}, is_one_profile(before, after)},
+            labels = {{.table = json_object(), .size = sizeof(change)}, false};
+    bool ok = stacks.by_key.table && labels.by_key.table && collect(&stacks, &labels, before, o, BEFORE) &&
               collect(&stacks, &labels, after, o, AFTER);
     if (ok) {
         for (int i = 0; i < 3; i++) {
@@ -258,12 +243,12 @@ bool hkr_write_diff(FILE *out, const hkr_report *before, const hkr_report *after
             fprintf(out, "  %.*s: %s -> %s (%s)\n", (int)strlen(totals[i]) - 6, totals[i],
                     hkr_bytes(x, a, false), hkr_bytes(y, b, false), hkr_bytes(z, b - a, true));
         }
-        if (stacks.count > 0) show(out, &stacks, o, true);
+        if (stacks.by_key.count > 0) show(out, &stacks, o, true);
         show(out, &labels, o, false);
     }
-    json_decref(stacks.table);
-    json_decref(labels.table);
-    free(stacks.rows);
-    free(labels.rows);
+    json_decref(stacks.by_key.table);
+    json_decref(labels.by_key.table);
+    free(stacks.by_key.at);
+    free(labels.by_key.at);
     return ok && !ferror(out);
 }

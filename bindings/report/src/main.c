@@ -99,6 +99,12 @@ static const struct command {
     {"prometheus", hkr_write_prometheus, 1, SIZE_MAX, false, false, true},
 };
 
+static int say(const char *text)
+{
+    fputs(text, stdout);
+    return fflush(stdout) == 0 ? 0 : 1;
+}
+
 static int wrong(const char *what, const char *which)
 {
     char text[200];
@@ -126,6 +132,22 @@ static const struct command *find(const char *name)
     return NULL;
 }
 
+/* Commands that this build does not have, and why. */
+static const char *const lacks[][2] = {
+#ifndef HKR_PPROF
+    {"pprof", "protobuf-c or zlib was not there"},
+#endif
+#ifndef HKR_SERVE
+    {"serve", "libmicrohttpd was not there"},
+#endif
+#ifndef HKR_PUSH
+    {"push", "libcurl was not there"},
+#endif
+#ifndef HKR_HTML
+    {"html", "the scripts of the page could not be had"},
+#endif
+    {NULL, NULL}};
+
 static int no_command(const char *name)
 {
     if (strcmp(name, "run") == 0 || strcmp(name, "env") == 0 || strcmp(name, "check") == 0 ||
@@ -143,30 +165,11 @@ static int no_command(const char *name)
         return 2;
     }
 #endif
-#ifndef HKR_PPROF
-    if (strcmp(name, "pprof") == 0) {
-        fputs("hakmem: this build has no 'pprof': protobuf-c or zlib was not there\n", stderr);
-        return 2;
-    }
-#endif
-#ifndef HKR_SERVE
-    if (strcmp(name, "serve") == 0) {
-        fputs("hakmem: this build has no 'serve': libmicrohttpd was not there\n", stderr);
-        return 2;
-    }
-#endif
-#ifndef HKR_PUSH
-    if (strcmp(name, "push") == 0) {
-        fputs("hakmem: this build has no 'push': libcurl was not there\n", stderr);
-        return 2;
-    }
-#endif
-#ifndef HKR_HTML
-    if (strcmp(name, "html") == 0) {
-        fputs("hakmem: this build has no 'html': the scripts of the page could not be had\n", stderr);
-        return 2;
-    }
-#endif
+    for (size_t i = 0; lacks[i][0]; i++)
+        if (strcmp(name, lacks[i][0]) == 0) {
+            fprintf(stderr, "hakmem: this build has no '%s': %s\n", name, lacks[i][1]);
+            return 2;
+        }
     return wrong("no such command:", name);
 }
 
@@ -403,11 +406,9 @@ int main(int argc, char **argv)
             url = optarg;
             break;
         case 'h':
-            fputs(usage, stdout);
-            return fflush(stdout) == 0 ? 0 : 1;
+            return say(usage);
         case 'V':
-            puts("hakmem " HKR_VERSION);
-            return fflush(stdout) == 0 ? 0 : 1;
+            return say("hakmem " HKR_VERSION "\n");
         case ':':
             return wrong("a value is missing behind", argv[optind - 1]);
         default:
@@ -442,10 +443,7 @@ int main(int argc, char **argv)
     if (is_live(name))
         return run_live(argv + optind, count, output_name, interval > 0 ? interval : 1, &options);
 #endif
-    if (strcmp(name, "help") == 0) {
-        fputs(usage, stdout);
-        return fflush(stdout) == 0 ? 0 : 1;
-    }
+    if (strcmp(name, "help") == 0) return say(usage);
     if (!command) return no_command(name);
     if (count < command->least || count > command->most)
         return wrong_count(name, count, command->least, command->most);

@@ -109,49 +109,38 @@ static int wider_first(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* The sum of each site, in `pins`, which has room for all stacks. Returns how many there are. */
-static size_t sum_sites(const hkr_context *c, pin *pins)
+static bool sum_sites(const hkr_context *c, hkr_rows *pins)
 {
-    json_t *places = json_object();
-    size_t count = 0;
-    for (size_t i = 0; places && i < c->stack_count; i++) {
+    for (size_t i = 0; i < c->stack_count; i++) {
         const hkr_stack *s = &c->stacks[i];
         const hkr_frame *f = hkr_site(c, s);
         char site[600] = "code without a name";
         if (s->pinned <= 0) continue;
         if (f) hkr_frame_text(site, sizeof site, f);
-        const json_t *place = json_object_get(places, site);
-        pin *p = place ? &pins[(size_t)json_integer_value(place)] : &pins[count];
-        if (!place) {
-            *p = (pin){.site = strdup(site)};
-            if (!p->site || json_object_set_new(places, site, json_integer((json_int_t)count)) != 0) {
-                free(p->site);
-                break;
-            }
-            count++;
-        }
+        pin *p = hkr_row(pins, site);
+        if (!p || (!p->site && !(p->site = strdup(site)))) return false;
         p->bytes += s->pinned;
         p->blocks += s->value[HKR_LIVE_BLOCKS];
     }
-    json_decref(places);
-    return count;
+    return true;
 }
 
 static bool write_pins(FILE *out, const hkr_context *c)
 {
     char bytes[32];
-    pin *pins = calloc(c->stack_count + 1, sizeof *pins);
-    if (!pins) return false;
-    const size_t count = sum_sites(c, pins);
-    hkr_sort(pins, count, sizeof *pins, more_first);
-    for (size_t i = 0; i < count; i++) {
-        if (i < SITES_SHOWN)
+    hkr_rows all = {.table = json_object(), .size = sizeof(pin)};
+    const bool ok = all.table && sum_sites(c, &all);
+    pin *pins = all.at;
+    if (ok) hkr_sort(pins, all.count, sizeof *pins, more_first);
+    for (size_t i = 0; i < all.count; i++) {
+        if (ok && i < SITES_SHOWN)
             fprintf(out, "  %12s  pinned by %.0f blocks of %s\n", hkr_bytes(bytes, pins[i].bytes, false),
                     pins[i].blocks, pins[i].site);
         free(pins[i].site);
     }
+    json_decref(all.table);
     free(pins);
-    return true;
+    return ok;
 }
 
 bool hkr_write_holes(FILE *out, const hkr_context *c)

@@ -88,6 +88,16 @@ double hkr_number(const json_t *object, const char *key);
 const char *hkr_text(const json_t *object, const char *key);
 /* Returns the sum of a statistic over all contexts. */
 double hkr_total(const hkr_report *report, const char *name);
+/* Rows of `size` bytes, which a table finds by their keys. */
+typedef struct hkr_rows {
+    json_t *table;
+    void *at;
+    size_t count, room, size;
+} hkr_rows;
+/* Returns the row of a key, all 0 where it is new, valid until the next call; NULL = no memory. */
+void *hkr_row(hkr_rows *rows, const char *key);
+/* Writes the first words of the process's command with blanks between them, each cut to `each` bytes. */
+void hkr_command(char *text, size_t size, const hkr_report *report, size_t words, size_t each);
 /* Writes a number as the key of an object, and returns it. */
 const char *hkr_key(char key[32], double number);
 

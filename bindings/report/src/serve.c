@@ -18,6 +18,7 @@ enum {
     CONNECTIONS = 64, /* at a time; further ones wait */
     PATIENCE = 30,    /* seconds for which a connection may stand still */
     WORDS = 8,        /* of a command, in the list of processes */
+    WORD = 200
 };
 
 typedef struct server {
@@ -103,15 +104,9 @@ static void put_html(FILE *out, const char *text)
 
 static void put_command(FILE *out, const hkr_report *r)
 {
-    char text[200];
-    const json_t *words = json_object_get(r->process, "command");
-    if (json_array_size(words) == 0) fputs("(not known)", out);
-    for (size_t i = 0; i < json_array_size(words) && i < WORDS; i++) {
-        const char *word = json_string_value(json_array_get(words, i));
-        hkr_clean(text, sizeof text, word ? word : "?");
-        if (i > 0) fputc(' ', out);
-        put_html(out, text);
-    }
+    char text[WORDS * WORD];
+    hkr_command(text, sizeof text, r, WORDS, WORD);
+    put_html(out, *text ? text : "(not known)");
 }
 
 /* The list of processes. Commands come last, so that long ones push no figure off a narrow screen. */
@@ -127,10 +122,8 @@ static bool write_list(FILE *out, hkr_report *const *reports, size_t count, cons
         out);
     for (size_t i = 0; i < count; i++) {
         const hkr_report *r = reports[i];
-        double live = 0;
         char bytes[32];
-        for (size_t c = 0; c < r->context_count; c++)
-            live += hkr_number(r->contexts[c].stats, "live_bytes");
+        const double live = hkr_total(r, "live_bytes");
         const double process = hkr_number(r->process, "pid"),
                      resident = hkr_number(r->memory, "resident_bytes");
         fprintf(out, "<tr><td><a href=\"/%.0f/\">%.0f</a><td>%s<td>", process, process,

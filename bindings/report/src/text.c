@@ -49,15 +49,11 @@ static void process(FILE *out, const hkr_report *r)
 
 static void head(FILE *out, const hkr_report *r)
 {
-    char text[1024];
-    const json_t *command = json_object_get(r->process, "command");
-    fprintf(out, "hakmem");
-    for (size_t i = 0; i < json_array_size(command) && i < 12; i++) {
-        const char *word = json_string_value(json_array_get(command, i));
-        hkr_clean(text, 120, word ? word : "");
-        fprintf(out, "%s%s", i ? " " : ": ", text);
-    }
-    fprintf(out, "%s\n", json_array_size(command) > 12 ? " ..." : "");
+    enum { WORDS = 12, EACH = 120 };
+    char text[WORDS * EACH];
+    hkr_command(text, sizeof text, r, WORDS, EACH);
+    const bool more = json_array_size(json_object_get(r->process, "command")) > WORDS;
+    fprintf(out, "hakmem%s%s%s\n", *text ? ": " : "", text, more ? " ..." : "");
     process(out, r);
 }
 

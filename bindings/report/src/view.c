@@ -16,9 +16,7 @@ typedef struct row {
 } row;
 
 typedef struct rows {
-    json_t *table; /* key: place */
-    row *rows;
-    size_t count, room;
+    hkr_rows by_place;
     double times[HKR_WINDOWS]; /* of the windows that are shown */
     size_t windows;
 } rows;
@@ -49,24 +47,13 @@ static __attribute__((format(printf, 2, 3))) void line(const screen *s, const ch
 
 /* ---- Rows ----------------------------------------------------------------------------------------- */
 
-static row *row_of(rows *all, const char *key, const char *label, const char *site)
+static row *row_of(hkr_rows *all, const char *key, const char *label, const char *site)
 {
-    json_t *place = json_object_get(all->table, key);
-    if (place) return &all->rows[(size_t)json_integer_value(place)];
-    if (all->count == all->room) {
-        const size_t room = all->room ? 2 * all->room : 256;
-        row *larger = realloc(all->rows, room * sizeof *larger);
-        if (!larger) return NULL;
-        all->rows = larger;
-        all->room = room;
-    }
-    char *own = strdup(site);
-    if (!own || json_object_set_new_nocheck(all->table, key, json_integer((json_int_t)all->count)) != 0) {
-        free(own);
-        return NULL;
-    }
-    all->rows[all->count] = (row){.label = label, .site = own};
-    return &all->rows[all->count++];
+    row *r = hkr_row(all, key);
+    if (!r || r->site) return r;
+    r->label = label;
+    r->site = strdup(site);
+    return r->site ? r : NULL;
 }
 
 /* The line of an interpreter; of machine code the innermost function that says something and who called it. */
@@ -87,7 +74,7 @@ static void site_of(char *text, size_t size, const hkr_context *c, const hkr_sta
     }
 }
 
-static row *row_of_stack(rows *all, const hkr_context *c, const hkr_stack *s)
+static row *row_of_stack(hkr_rows *all, const hkr_context *c, const hkr_stack *s)
 {
     char site[600], key[900];
     site_of(site, sizeof site, c, s);
@@ -101,7 +88,7 @@ static bool add_windows(rows *all, const hkr_context *c)
     for (size_t i = 0; i < json_array_size(c->histories); i++) {
         const json_t *history = json_array_get(c->histories, i);
         const hkr_stack *s = hkr_stack_of(c, hkr_number(history, "stack"));
-        row *r = s ? row_of_stack(all, c, s) : NULL;
+        row *r = s ? row_of_stack(&all->by_place, c, s) : NULL;
         if (s && !r) return false;
         for (size_t w = 0; r && w < all->windows; w++)
             r->window[w] += hkr_window_live(c, history, all->times[w]);
@@ -109,7 +96,7 @@ static bool add_windows(rows *all, const hkr_context *c)
     return true;
 }
 
-static bool add_stacks(rows *all, const hkr_context *c, int when)
+static bool add_stacks(hkr_rows *all, const hkr_context *c, int when)
 {
     for (size_t i = 0; i < c->stack_count; i++) {
         const hkr_stack *s = &c->stacks[i];
@@ -122,7 +109,7 @@ static bool add_stacks(rows *all, const hkr_context *c, int when)
     return true;
 }
 
-static bool add_labels(rows *all, const hkr_context *c, int when)
+static bool add_labels(hkr_rows *all, const hkr_context *c, int when)
 {
     for (size_t i = 0; i < json_array_size(c->labels); i++) {
         const json_t *label = json_array_get(c->labels, i);
@@ -136,7 +123,7 @@ static bool add_labels(rows *all, const hkr_context *c, int when)
 static bool collect(rows *all, const hkr_report *r, const hkr_view_options *o, int when)
 {
     for (size_t i = 0; i < r->context_count; i++)
-        if (!(o->labels && !o->windows ? add_labels : add_stacks)(all, &r->contexts[i], when) ||
+        if (!(o->labels && !o->windows ? add_labels : add_stacks)(&all->by_place, &r->contexts[i], when) ||
             (when == NOW && o->windows && !add_windows(all, &r->contexts[i])))
             return false;
     return true;
@@ -158,14 +145,14 @@ COMPARE(by_growth, GROWTH)
 COMPARE(by_peak, PEAK)
 COMPARE(by_alloc, ALLOC)
 
-static void table(const screen *s, const rows *all, double seconds)
+static void table(const screen *s, const hkr_rows *all, double seconds)
 {
     const hkr_view_options *o = s->options;
     const size_t end = o->skip + o->rows < all->count ? o->skip + o->rows : all->count;
     line(s, "%12s %12s %12s %12s  %-14s %s", "live", "since start", "peak", "allocated/s", "label",
          o->labels ? "" : "site");
     for (size_t i = o->skip; i < end; i++) {
-        const row *r = &all->rows[i];
+        const row *r = (const row *)all->at + i;
         char live[32], growth[32], peak[32], rate[32], label[32];
         const double grown = GROWTH(r), allocated = r->alloc[NOW] - r->alloc[BEFORE];
         hkr_clean(label, 15, r->label);
@@ -180,7 +167,7 @@ static void table(const screen *s, const rows *all, double seconds)
 static void window_table(const screen *s, const rows *all, const hkr_report *now)
 {
     const hkr_view_options *o = s->options;
-    const size_t end = o->skip + o->rows < all->count ? o->skip + o->rows : all->count;
+    const size_t count = all->by_place.count, end = o->skip + o->rows < count ? o->skip + o->rows : count;
     char text[(HKR_WINDOWS + 1) * 12 + 1], age[16], bytes[32];
     size_t n = 0;
     if (all->windows == 0) {
@@ -191,7 +178,7 @@ static void window_table(const screen *s, const rows *all, const hkr_report *now
         n += (size_t)snprintf(text + n, sizeof text - n, "%12s", hkr_window_age(age, now, all->times[w]));
     line(s, "%s%12s  %-14s %s", text, "now", "label", "site");
     for (size_t i = o->skip; i < end; i++) {
-        const row *r = &all->rows[i];
+        const row *r = (const row *)all->by_place.at + i;
         char label[32];
         n = 0;
         for (size_t w = 0; w < all->windows; w++)
@@ -228,16 +215,9 @@ static double seconds_between(const hkr_report *a, const hkr_report *b)
 
 static void head(const screen *s, const hkr_report *first, const hkr_report *before, const hkr_report *now)
 {
-    char command[200] = "", runtime[64], live[32], grown[32], peak[32], committed[32], bytes[32];
+    char command[200], runtime[64], live[32], grown[32], peak[32], committed[32], bytes[32];
     char process[32] = "a process", every[32] = "", resident[64] = "", used[32] = "";
-    const json_t *words = json_object_get(now->process, "command");
-    for (size_t i = 0; i < json_array_size(words) && i < 6; i++) {
-        const size_t length = strlen(command);
-        char word[101] = " ";
-        const char *text = json_string_value(json_array_get(words, i));
-        hkr_clean(word + 1, sizeof word - 1, text ? text : "");
-        hkr_clean(command + length, sizeof command - length, word + (i == 0));
-    }
+    hkr_command(command, sizeof command, now, 6, 100);
     hkr_clean(runtime, sizeof runtime, hkr_text(json_object_get(now->process, "runtime"), "name"));
     if (s->options->interval > 0) snprintf(every, sizeof every, ", every %.3g s", s->options->interval);
     const double pid = hkr_number(now->process, "pid"), pages = hkr_number(now->memory, "resident_bytes");
@@ -267,21 +247,22 @@ bool hkr_write_view(FILE *out, const hkr_report *first, const hkr_report *before
     const screen s = {out, o};
     /* A line is left with 40 columns for label and site. */
     const size_t room = o->columns == 0 ? HKR_WINDOWS : o->columns > 64 ? (o->columns - 52) / 12 : 1;
-    rows all = {.table = json_object()};
+    rows all = {.by_place = {.table = json_object(), .size = sizeof(row)}};
+    hkr_rows *by_place = &all.by_place;
     if (o->windows) all.windows = hkr_window_times(now, room, all.times);
-    const bool ok = all.table && collect(&all, first, o, FIRST) && collect(&all, before, o, BEFORE) &&
+    const bool ok = by_place->table && collect(&all, first, o, FIRST) && collect(&all, before, o, BEFORE) &&
                     collect(&all, now, o, NOW);
     if (ok) {
-        if (all.count > 0) hkr_sort(all.rows, all.count, sizeof *all.rows, orders[o->order]);
+        hkr_sort(by_place->at, by_place->count, sizeof(row), orders[o->order]);
         head(&s, first, before, now);
         if (o->parts) part_table(&s, now);
         else if (o->windows) window_table(&s, &all, now);
-        else table(&s, &all, seconds_between(before, now));
-        *count = o->parts ? hkr_parts(now) : o->windows && all.windows == 0 ? 0 : all.count;
+        else table(&s, by_place, seconds_between(before, now));
+        *count = o->parts ? hkr_parts(now) : o->windows && all.windows == 0 ? 0 : by_place->count;
     }
-    for (size_t i = 0; i < all.count; i++)
-        free(all.rows[i].site);
-    free(all.rows);
-    json_decref(all.table);
+    for (size_t i = 0; i < by_place->count; i++)
+        free(((row *)by_place->at)[i].site);
+    free(by_place->at);
+    json_decref(by_place->table);
     return ok && !ferror(out);
 }

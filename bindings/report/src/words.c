@@ -110,6 +110,34 @@ double hkr_total(const hkr_report *r, const char *name)
     return sum;
 }
 
+void *hkr_row(hkr_rows *r, const char *key)
+{
+    const json_t *place = json_object_get(r->table, key);
+    if (place) return (char *)r->at + (size_t)json_integer_value(place) * r->size;
+    if (r->count == r->room) {
+        const size_t room = r->room ? 2 * r->room : 256;
+        void *larger = realloc(r->at, room * r->size);
+        if (!larger) return NULL;
+        r->at = larger;
+        r->room = room;
+    }
+    if (json_object_set_new_nocheck(r->table, key, json_integer((json_int_t)r->count)) != 0) return NULL;
+    return memset((char *)r->at + r->count++ * r->size, 0, r->size);
+}
+
+void hkr_command(char *text, size_t size, const hkr_report *r, size_t words, size_t each)
+{
+    const json_t *command = json_object_get(r->process, "command");
+    size_t used = 0;
+    *text = '\0';
+    for (size_t i = 0; i < json_array_size(command) && i < words && used + 1 < size; i++) {
+        if (i > 0) text[used++] = ' ';
+        const char *word = json_string_value(json_array_get(command, i));
+        hkr_clean(text + used, each < size - used ? each : size - used, word);
+        used += strlen(text + used);
+    }
+}
+
 const hkr_stack *hkr_stack_of(const hkr_context *c, double id)
 {
     char key[32];

@@ -1,14 +1,12 @@
 /* hakmem: a memory allocator to embed in language runtimes.
  *
  * INTRODUCTION
- *   A *context* (hak_ctx) is one heap: a Lua state, a Python interpreter, a WebAssembly tenant has one.
- *   It owns every block that it hands out, and destroying it frees them all at once. A *space*
- *   (hak_space) supplies address space and pages to many contexts and keeps recycled pages resident. A
- *   *label* says which part of the runtime a block belongs to; the live bytes of all labels sum to the
- *   live bytes of the context, exactly, at any time.
- *
- *   The library has no global and no thread-local mutable state, reads no environment variable, starts
- *   no thread, prints nothing and, unless HAK_DEBUG_ABORT is set, never aborts.
+ *   A *context* (hak_ctx) is one heap: a Lua state, a Python interpreter, a WebAssembly tenant has one. It
+ *   owns every block that it hands out, and destroying it frees them all at once. A *space* (hak_space)
+ *   supplies address space and pages to many contexts and keeps recycled pages resident. A *label* says which
+ *   part of the runtime a block belongs to; the live bytes of all labels sum to those of the context,
+ *   exactly, at any time. The library has no global and no thread-local mutable state, reads no environment
+ *   variable, starts no thread, prints nothing and, unless HAK_DEBUG_ABORT is set, never aborts.
  *
  *       hak_ctx *ctx = hak_ctx_new(NULL, NULL);
  *       hak_label str = hak_label_define(ctx, "string");
@@ -53,15 +51,13 @@
  *              allocation takes 90 to 400 on average, a free up to 140. "constant" is at most 1600, whatever
  *              the heap holds, and no system call. "a step" is a few instructions. In a shared context most
  *              slow paths take a lock. Tests count instructions to check each sentence on cost.
- *   Order      what a first program needs, then options, then one topic after the other, then advanced uses.
  *   Since      0.1 for everything in this file.
  *
  * STABILITY  Stable. Each public header has such a line:
  *              - Stable: a program that compiles goes on compiling, and means the same, with the next minor
  *                version. A change that breaks programs is named in CHANGELOG.md one minor version before.
  *              - Experimental: functions, structs and numbers may change or go with each minor version.
- *            Versions that differ in the patch alone have one binary interface, of both classes:
- *            libhakmem.so may be replaced under a program. Before 1.0 each minor version has a soname.
+ *            Versions that differ in the patch alone have one binary interface.
  *
  * MISUSE
  *   Always detected, at once: a pointer outside the context (every free and realloc reports HAK_E_FOREIGN and
@@ -72,27 +68,22 @@
  *   the middle of one; and, in sized calls, a size that is not what was last asked for.
  *
  *   Without HAK_DEBUG_CHECK, for blocks of up to 1 MiB:
- *    - A free of a free block, or of a pointer into the middle of one: a freed pointer usually waits in the
- *      magazine of its size class. The context validates the pointer when it
- *      leaves the magazine, at hak_ctx_flush at the latest; a wrong pointer is then reported and dropped.
- *      Until then the magazine may hand the pointer out without an error: a block freed twice goes to two
- *      callers, a pointer into a block to one.
- *    - A realloc of such a pointer may return the same pointer if the new size needs no other block, because
- *      a free block that waits in a magazine looks live. Otherwise the pointer is reported and the result is
- *      NULL.
+ *    - A pointer that is freed usually waits in the magazine of its size class, in a shared context also on
+ *      its way to the heap that it came from. The context validates the pointer when it leaves the magazine,
+ *      at hak_ctx_flush at the latest; a wrong pointer is then reported and dropped. Until then the magazine
+ *      may hand it out: a block freed twice goes to two callers, a pointer into a block to one.
+ *    - A realloc of such a pointer may return the same pointer if the new size needs no other block, else the
+ *      pointer is reported and the result is NULL.
  *    - The size given to a sized free or realloc is ignored: a wrong one does no harm.
- *   In a shared context a freed block may also wait, unchecked, on its way to the heap that it came from.
  *
  *   An overflow of a block by up to 64 bytes, in either direction, or a write to a free block, can change the
  *   contents of other blocks. It changes no metadata, except labels where the space is in a caller's buffer.
- *   See docs/guide/misuse.md.
  *
  *   Never detected: a second free of a block that was handed out again meanwhile. It frees the new block.
  *
- *   The error of a second free depends on what became of the memory: HAK_E_DOUBLE_FREE while the memory
- *   serves blocks of that size, HAK_E_POINTER if the context uses it for something else, HAK_E_FOREIGN once
- *   the context has given it back. Memory of blocks above 32 KiB soon goes back. With HAK_DEBUG_CHECK, blocks
- *   of up to 1 MiB are HAK_E_FOREIGN only if another context has the memory by then.
+ *   The error of a second free is HAK_E_DOUBLE_FREE while the memory serves blocks of that size,
+ *   HAK_E_POINTER if the context uses it for something else, HAK_E_FOREIGN once the context has given it
+ *   back; with HAK_DEBUG_CHECK, for blocks of up to 1 MiB, only if another context has the memory by then.
  */
 #ifndef HAKMEM_H
 #define HAKMEM_H
@@ -122,11 +113,10 @@ extern "C" {
 #define HAK_API
 #endif
 
-/* Attributes that tell compilers about functions that return a block: which arguments are its size and
- * alignment, that no other pointer leads to the block, and that an unused result is a leak. A compiler then
- * warns about an access beyond the size asked for, and _FORTIFY_SOURCE stops the program at such an access,
- * even where hak_usable_size allows it. A program that wants to use those bytes either asks hak_realloc for
- * them first, or defines HAK_NO_ATTRIBUTES before it includes this header. */
+/* Attributes of functions that return a block. A compiler warns about an access beyond the size asked for and
+ * about an unused result, and _FORTIFY_SOURCE stops the program at such an access, even where hak_usable_size
+ * allows it. A program that wants to use those bytes either asks hak_realloc for them first, or defines
+ * HAK_NO_ATTRIBUTES before it includes this header. */
 #if defined(__GNUC__) && !defined(HAK_NO_ATTRIBUTES)
 #define HAK_FRESH __attribute__((malloc))
 #define HAK_SIZED(...) __attribute__((warn_unused_result, alloc_size(__VA_ARGS__)))
@@ -152,8 +142,7 @@ typedef uint16_t hak_label;
 #define HAK_LABELS_MAX 253
 
 /* Where in the program a block was asked for: a native return address or an interpreter's location.
- * 0 = unknown. A context uses the site to find a kept big block of the same site again; hak_ctx_visit shows
- * the sites of big blocks, profiles (hakmem/profile.h) those of all blocks. */
+ * 0 = unknown. hak_ctx_visit shows the sites of big blocks, profiles (hakmem/profile.h) those of all. */
 typedef uintptr_t hak_site;
 #define HAK_CALLSITE() ((hak_site)__builtin_return_address(0))
 
@@ -183,8 +172,7 @@ HAK_API void *hak_realloc(hak_ctx *ctx, void *p, size_t n) HAK_SIZED(3);
 /* Gives the block back to its context. NULL is fine. Fast. */
 HAK_API void hak_free(hak_ctx *ctx, void *p);
 /* Returns a block as hak_alloc does, with a label and a call site. label: 0, or from hak_label_define or
- * hak_options.labels. The fast path does not validate the label: a block with any other value counts for some
- * other label or for 0. Fast. */
+ * hak_options.labels. A block with any other value counts for some other label or for 0. Fast. */
 HAK_API void *hak_alloc_cs(hak_ctx *ctx, size_t n, hak_label label, hak_site site) HAK_FRESH HAK_SIZED(2);
 
 /* Returns the label of this name; the first call with a name makes the label. 0 = failed (HAK_E_LABEL, or no
@@ -204,8 +192,8 @@ typedef void hak_pressure_fn(hak_ctx *ctx, void *user, size_t committed, size_t 
  * whatever the heap's size; if small blocks were freed since the last refusal, it also looks at each of the
  * context's packed blocks (hak_tuning.packed_bytes). */
 HAK_API int hak_limit(hak_ctx *ctx, size_t soft, size_t hard, hak_pressure_fn *fn, void *user);
-/* Returns the `fn` of the last hak_limit; NULL = none. *user becomes its `user`; user may be NULL. Together
- * with the limits in hak_stats it lets a caller change a limit for a while and restore it. Cost: constant. */
+/* Returns the `fn` of the last hak_limit; NULL = none. *user becomes its `user`; user may be NULL. Cost:
+ * constant. */
 HAK_API hak_pressure_fn *hak_limit_callback(const hak_ctx *ctx, void **user);
 
 /* committed_bytes == live_bytes + cached_bytes + metadata_bytes, always. */
@@ -271,27 +259,21 @@ HAK_API const char *hak_error_name(hak_error error);
 #define HAK_NONE SIZE_MAX
 
 /* How much memory may be spent for speed. The mode of a context decides which freed blocks the context keeps,
- * the mode of a space which pages the space keeps. docs/guide/modes.md helps to choose. */
+ * the mode of a space which pages the space keeps: docs/guide/modes.md has the numbers. */
 typedef enum hak_mode {
-    HAK_MODE_BALANCED, /* the default, which keeps: a few blocks of each size class, 16 MiB of freed
-                          big blocks, retained pages up to 32 MiB or half of what is in use */
-    HAK_MODE_MINIMAL,  /* nothing is kept: each free returns to its slab, each empty slab to the space, each
-                          unused page to the OS at once. The baseline to compare with; many system calls */
+    HAK_MODE_BALANCED, /* the default */
+    HAK_MODE_MINIMAL,  /* nothing is kept. The baseline to compare with; many system calls */
     HAK_MODE_FAST,     /* more of everything, huge pages from 1 MiB, pages populated early */
-    HAK_MODE_LEAN, /* the lowest peak: at a new peak each fresh page releases a retained one; no block above
-                     4 KiB is kept at hand, and few big blocks are; no huge pages */
+    HAK_MODE_LEAN,     /* the lowest peak: a fresh page releases a retained one, and few blocks are kept */
     HAK_MODE_LEARNING, /* as balanced; for hosts that run a learner */
     HAK_MODE_RESEARCH  /* as balanced; for hosts that run a learner and log each of its windows */
 } hak_mode;
 
 /* What runs in a context: the order of its frees depends on it. */
 typedef enum hak_workload {
-    HAK_WORKLOAD_TRACED,  /* a collector sweeps: the context takes frees in the order of addresses for a
-                             sweep, and hands those blocks out in the same order again */
-    HAK_WORKLOAD_COUNTED, /* references are counted: the block freed last is handed out first. Small blocks
-                             come and go in bursts, larger ones seldom: balanced and lean keep 128 of a size
-                             at hand, and none above 4 KiB. Minimal and fast keep what they keep for any
-                             workload */
+    HAK_WORKLOAD_TRACED,  /* a collector sweeps, and gets blocks in the order of addresses again */
+    HAK_WORKLOAD_COUNTED, /* references are counted: the block freed last is handed out first;
+                             balanced and lean keep 128 of a size at hand, and none above 4 KiB */
     HAK_WORKLOAD_MALLOC   /* anything else: the block freed last is handed out first */
 } hak_workload;
 
@@ -308,17 +290,13 @@ enum {
                               count the pattern */
     HAK_DEBUG_QUARANTINE = 32, /* CHECK too; the last 256 freed blocks of up to 32 KiB hold 0xDD and are not
                                   handed out. A second free of such a block is found at once; a write to it
-                                  (HAK_E_USE_AFTER_FREE) when it leaves the quarantine, or by hak_ctx_check.
-                                  Until it leaves, it counts as live. hak_ctx_flush makes all blocks leave,
-                                  and while three quarters of the limit are in use the quarantine holds
-                                  none */
-    HAK_DEBUG_TRACE = 64,   /* CHECK too; the last calls are kept with pointer, size, label, site and thread,
-                               and on_error may print those of its pointer: see hakmem/trace.h. hak_ctx_new
-                               returns NULL if there is no memory for them */
+                                  (HAK_E_USE_AFTER_FREE) when it leaves, or by hak_ctx_check. Until then it
+                                  counts as live. hak_ctx_flush makes all leave, and while three quarters of
+                                  the limit are in use none is held */
+    HAK_DEBUG_TRACE = 64,      /* CHECK too; the last calls are kept: see hakmem/trace.h. hak_ctx_new returns
+                               NULL if there is no memory for them */
     HAK_DEBUG_RANDOM = 256, /* CHECK too; a block of up to 32 KiB gets a random free place of its slab (16 KiB
-                               or more), so that nobody can tell the next address from earlier ones. Larger
-                               blocks are placed as usual. A program that can read the context's memory can
-                               predict the places */
+                               or more), which nobody can tell who cannot read the context's memory */
     HAK_DEBUG_GUARD = 8 /* a few blocks, drawn at random, lie before a guard page and cannot be touched once
                            they are freed: see hakmem/guard.h. hak_ctx_new gives NULL if the space can have
                            no such pages: it has a buffer only, or an OS table without protect */
@@ -339,22 +317,17 @@ struct hak_options {
     size_t label_count;        /* at most HAK_LABELS_MAX. Names are as for hak_label_define, all different */
     bool shared;               /* any thread may allocate and free: see "Shared contexts". Default false */
     void *user;                /* for the host: hak_ctx_user. Default NULL */
-    bool max_align;        /* every block is aligned to 16: enough for any type (max_align_t), and what malloc
-                       promises. Sizes round up to a multiple of 16, from 512 to 1024 bytes to a multiple of
-                       64. Default false */
-    hak_workload workload; /* what runs in the context. Default HAK_WORKLOAD_TRACED */
-    hak_mode mode;         /* how much memory may be spent for speed. Default HAK_MODE_BALANCED; a space that
-                              hak_ctx_new makes for this context has the same mode */
-    const hak_tuning
-        *tuning; /* single numbers, see hakmem/tuning.h. Copied. NULL = as mode and workload say */
-    const hak_policy *policy; /* see hakmem/policy.h. The context, and a space of its own, take references.
-                                 NULL = none */
+    bool max_align;           /* every block is aligned to 16, as malloc promises. Sizes round up to multiples
+                              of 16, from 512 to 1024 bytes of 64. Default false */
+    hak_workload workload;    /* what runs in the context. Default HAK_WORKLOAD_TRACED */
+    hak_mode mode;            /* how much memory may be spent for speed, by a space of its own, too */
+    const hak_tuning *tuning; /* single numbers, see hakmem/tuning.h. NULL = as mode and workload say */
+    const hak_policy *policy; /* see hakmem/policy.h. NULL = none */
     size_t trace_calls; /* with HAK_DEBUG_TRACE: how many calls are kept, 16 to 32768, rounded up to a power
                            of two. Default 0: 1024 */
     uint64_t seed;      /* with HAK_DEBUG_RANDOM: the same seed and the same calls give the same places,
-                           relative to each other; in a shared context only if its threads come in the same
-                           order. Against an attacker, use a random number of the system. Default 0: from the
-                           clock and addresses */
+                           relative to each other. Against an attacker, use a random number of the system.
+                           Default 0: from the clock and addresses */
 };
 #define HAK_OPTIONS_INIT                                                                                     \
     {                                                                                                        \
@@ -384,21 +357,17 @@ struct hak_space_options {
     const hak_os *os;         /* NULL = the operating system. Copied. */
     uintptr_t max_address;    /* no block at or above it. 0 = 2^47 (what LuaJIT needs); at least 2^24 */
     size_t reserve;           /* address space to reserve at once, without access; 4 MiB to 1 TiB. 0 = none:
-                                 with the table of hak_os_init the space maps only what it uses, chunk by
-                                 chunk, at addresses where nobody else maps anything. (With a max_address
-                                 under 2^47, or another table, it reserves 64 GiB all the same, with
-                                 hak_os_counted 4.) If the system refuses a reserve, the space tries half as
-                                 much, down to 4 MiB; if a limit such as RLIMIT_AS does not grant the whole,
-                                 it leaves a half to others. A reserve counts for RLIMIT_AS, used or not. A
-                                 map of 1/4096 of the reserve is committed at once. Further extents are four
-                                 times as large, up to 64 GiB; 32 extents at most. Blocks of further extents
-                                 take the slow path */
+                                 with the table of hak_os_init the space maps only what it uses. (With a
+                                 max_address under 2^47, or another table, it reserves 64 GiB all the same,
+                                 with hak_os_counted 4.) If the system refuses, the space tries half as much,
+                                 down to 4 MiB. A reserve counts for RLIMIT_AS, used or not; 1/4096 of it is
+                                 committed at once. Further extents are four times as large, up to 64 GiB;
+                                 32 extents at most. Their blocks take the slow path */
     void *buffer;             /* memory of the caller in which the space begins. It stays the caller's, who
                                  fills it with zeros before each use. NULL = none. While there are contexts
-                                 with labels, the space sets a fifth of the buffer aside for label bytes,
-                                 except units that have blocks already. If that leaves no room for label
-                                 bytes, contexts that are made with labels take pages of the OS, and a context
-                                 whose blocks are in the buffer is refused its first label */
+                                 with labels, a fifth is set aside for label bytes. If blocks have all of
+                                 that already, contexts that are made with labels take pages of the OS, and a
+                                 context whose blocks are in the buffer is refused its first label */
     size_t buffer_size;       /* 128 KiB to 1 TiB; it must end at or below max_address */
     bool buffer_only;         /* never ask the OS: the buffer is all there is. Default false */
     hak_mode mode;            /* how much memory may be spent for speed: retained pages, huge pages */
@@ -409,8 +378,7 @@ struct hak_space_options {
     {                                                                                                        \
         sizeof(hak_space_options), NULL, 0, 0, NULL, 0, false, HAK_MODE_BALANCED, NULL, NULL                 \
     }
-/* Does the same as the macro, for languages without macros. size: sizeof *options, as the caller knows it.
- * Cost: constant. [any thread] */
+/* Does the same as the macro, as hak_options_init. Cost: constant. [any thread] */
 HAK_API void hak_space_options_init(hak_space_options *options, size_t size);
 
 /* Makes a space. options NULL = defaults. Returns NULL if the options are broken (see
@@ -447,8 +415,7 @@ HAK_API void *hak_realloc_sized(hak_ctx *ctx, void *p, size_t old, size_t n) HAK
  * (HAK_NONE: not known), and is only compared, with HAK_DEBUG_CHECK. Fast. */
 HAK_API void hak_free_sized(hak_ctx *ctx, void *p, size_t n);
 /* Frees p as hak_free_sized does and returns true if p is a block of ctx; else does nothing and returns
- * false. p may be a block of any context, or NULL, which is of none. For hosts with many contexts that ask
- * the likely one first, and hak_ctx_of when that is not the one. Cost: that of hak_free_sized for what
+ * false. p may be a block of any context, or NULL, which is of none. Cost: that of hak_free_sized for what
  * this thread took; else that of hak_owns more. */
 HAK_API bool hak_free_if_owned(hak_ctx *ctx, void *p, size_t n);
 
@@ -480,9 +447,7 @@ HAK_API size_t hak_usable_size(const hak_ctx *ctx, const void *p);
 HAK_API size_t hak_block_size(const hak_ctx *ctx, const void *p);
 /* Returns how many bytes hak_alloc(n) would make usable at least; 0 = n is absurd. Up to 1 KiB that is the
  * size of n's class; above, in a local context that packs blocks (hak_tuning.packed_bytes), n rounded up to
- * 16. Three kinds of block may have more: packed blocks, blocks of a shared context that borrows from a wider
- * class, and large blocks that were kept. Blocks that HAK_DEBUG_GUARD drew have less: exactly n. Fast. [any
- * thread] */
+ * 16. Only blocks that HAK_DEBUG_GUARD drew have less: exactly n. Fast. [any thread] */
 HAK_API size_t hak_good_size(const hak_ctx *ctx, size_t n);
 
 /* ---- More of labels ------------------------------------------------------------------------------ */
@@ -502,20 +467,18 @@ typedef struct hak_label_info {
 /* Fills in *info for one label. Returns 0, or -1 if there is no such label. Cost: that of
  * hak_labels_stats. */
 HAK_API int hak_label_stats(const hak_ctx *ctx, hak_label label, hak_label_info *info);
-/* Counts all labels, 0 included, in one pass over the heap. Fills in up to `count`, returns how many there
- * are. Cost: a step for each block, about 1 ms for 100 MB. */
+/* Counts all labels, 0 included. Fills in up to `count`, returns how many there are. Cost: a step for each
+ * block, about 1 ms for 100 MB. */
 HAK_API int hak_labels_stats(const hak_ctx *ctx, hak_label_info *out, size_t count);
 
 /* ---- Groups of contexts -------------------------------------------------------------------------- */
 
 /* Makes a group of contexts, and of further groups, with a limit; 0 = only count. parent NULL = none; a
- * parent must outlive the group. Returns NULL if there is no memory. The group takes one page, from where its
- * parent took one, and from the OS if there is no parent. Cost: constant, and one call for the page; with
- * commit in the table two. [any thread] */
+ * parent must outlive the group. Returns NULL if there is no memory. Cost: constant, and one call for its
+ * page; with commit in the table two. [any thread] */
 HAK_API hak_quota *hak_quota_new(hak_quota *parent, size_t hard);
-/* Does the same, but takes the page of this group, and of groups below it, by a host's table. os is copied;
- * NULL = hak_quota_new. The calling thread calls the functions of os, under no lock. Returns NULL also for a
- * broken table. Cost: that of hak_quota_new. [any thread] */
+/* Does the same, but takes the page of this group, and of groups below it, by a host's table (copied; NULL =
+ * hak_quota_new). Returns NULL also for a broken table. Cost: that of hak_quota_new. [any thread] */
 HAK_API hak_quota *hak_quota_new_os(const hak_os *os, hak_quota *parent, size_t hard);
 /* Deletes a group whose contexts and child groups are gone. NULL is fine. Cost: constant, and one call for
  * the page. [any thread] */
@@ -525,8 +488,7 @@ HAK_API void hak_quota_delete(hak_quota *quota);
 HAK_API size_t hak_quota_used(const hak_quota *quota);
 HAK_API size_t hak_quota_peak(const hak_quota *quota);
 /* Sets a new limit; a limit below what is used only stops growth. Fast. [any thread] A group costs some steps
- * each time that a context in it takes memory from its space or gives it back; an allocation costs nothing
- * more. */
+ * each time that a context in it takes memory from its space or gives it back. */
 HAK_API void hak_quota_set(hak_quota *quota, size_t hard);
 
 /* ---- Giving back --------------------------------------------------------------------------------- */
@@ -542,11 +504,9 @@ HAK_API size_t hak_ctx_trim(hak_ctx *ctx);
 /* Gives pages of the space and big blocks that were unused for a second (hak_tuning.purge_ns) back to the OS,
  * at most 16 MiB of pages in one call; in a shared context also the blocks at hand for threads that ended.
  * The host calls this when it has time to lend. If pages that went back are wanted again, the wait doubles,
- * up to 65 periods; it falls again with pages that nobody wants. Pages of a heap at work stay if they come to
- * less than a 64th of what it uses. now_ns: a clock that never runs backwards (while it does, or stands
- * still, unused memory stays longer); 0 = the OS table's clock. Cost: a step for each big block, and for each
- * heap of a shared context; once a period also for each size class and each packed block
- * (hak_tuning.packed_bytes), and the OS calls. */
+ * up to 65 periods. now_ns: a clock that never runs backwards (while it does, or stands still, unused memory
+ * stays longer); 0 = the OS table's clock. Cost: a step for each big block, and for each heap of a shared
+ * context; once a period also for each size class and each packed block, and the OS calls. */
 HAK_API void hak_ctx_tick(hak_ctx *ctx, uint64_t now_ns);
 
 /* ---- More of measuring --------------------------------------------------------------------------- */
@@ -595,11 +555,10 @@ HAK_API bool hak_ctx_check(const hak_ctx *ctx, hak_report_fn *report, void *user
 /* ---- Shared contexts ----------------------------------------------------------------------------- */
 
 /* All threads may use a context with hak_options.shared at once, through the same functions. Each thread gets
- * a heap of its own in the context on first use (16 KiB and what it allocates); the thread register finds it.
- * Any thread may free any block. A thread collects the blocks of other heaps that it frees in batches of up
- * to 124: one batch for each of 8 heaps, and one for each of 24 size classes of which many blocks are freed.
- * An idle thread holds back the blocks in its batches until it frees again, calls hak_ctx_thread_done or
- * exits. Limits and labels are exact over all threads.
+ * a heap of its own in the context on first use (16 KiB and what it allocates). Any thread may free any
+ * block. A thread collects the blocks of other heaps that it frees in batches, which an idle thread holds
+ * back until it frees again, calls hak_ctx_thread_done or exits. Limits and labels are exact over all
+ * threads.
  *
  * What differs from a local context:
  *  - labels: the first label may be defined at any time, too; it stops other threads' slow paths while the
@@ -622,19 +581,18 @@ HAK_API bool hak_ctx_check(const hak_ctx *ctx, hak_report_fn *report, void *user
  * hak_ctx_new, a step for the heap of each other thread, and a question to the OS table for up to 16 heaps
  * whose threads may have died. [any thread] */
 HAK_API hak_ctx *hak_ctx_thread(hak_ctx *ctx);
-/* Tells that the calling thread will not use the shared context for a while: its heap, magazines included,
- * goes to the next thread that needs one. If the thread comes back, it gets a heap again. A thread that ends
- * without this call leaves its heap to the next thread that runs on the same stack, and its slabs to any new
- * thread. Has no effect on local contexts. Cost: two locks, and a step for each batch of other heaps' blocks
- * that the thread has collected, whatever its own heap holds. [any thread] */
+/* Tells that the calling thread will not use the shared context for a while: its heap goes to the next thread
+ * that needs one. If the thread comes back, it gets a heap again. A thread that ends without this call leaves
+ * its heap to the next thread on the same stack, and its slabs to any. Has no effect on local contexts. Cost:
+ * two locks, and a step for each batch of other heaps' blocks that the thread has collected, whatever its own
+ * heap holds. [any thread] */
 HAK_API void hak_ctx_thread_done(hak_ctx *ctx);
 /* Keep a context sound across fork(). The forking thread calls prepare before fork(), then parent in the
- * parent and child in the child, for instance by pthread_atfork. Every shared context needs these calls, and
- * every local context whose space is used by several threads. Contexts of one space come one after the other,
- * in any order. Contexts of a space that has a learner come before those of other spaces, because a tick of
- * the learner may be waiting for any of them. Between prepare and its counterpart the forking thread must not
- * call a function of the context or of its space; other threads wait. In the child the heaps of the other
- * threads go to the threads that come next; the sums of hak_ctx_stats stay off by the block or the batch that
+ * parent and child in the child (pthread_atfork). Every shared context needs these calls, and every local
+ * context whose space is used by several threads. Contexts of one space come one after the other, in any
+ * order; those of a space that has a learner come before others. Between prepare and its counterpart the
+ * forking thread must not call a function of the context or of its space; other threads wait. In the child
+ * the heaps of the other threads go to the threads that come next; the sums of hak_ctx_stats stay off by what
  * such a thread had in hand. Cost: two locks, and one for the heap of each thread; prepare waits for whoever
  * holds one. [any thread] */
 HAK_API void hak_ctx_fork_prepare(hak_ctx *ctx);
@@ -654,12 +612,11 @@ HAK_API hak_ctx *hak_ctx_of(const hak_space *space, const void *p);
 /* Returns the space in which ctx is: its own, or the one that hak_ctx_new was given. Fast. [any thread] */
 HAK_API hak_space *hak_ctx_space(const hak_ctx *ctx);
 /* Returns how many of the n bytes from p on belong to the space: to its extents and their metadata, the
- * caller's buffer, big blocks, or room behind big blocks. For reports that take a process's mappings apart.
- * Never dereferences p. Cost: a step for each extent, and for each big block that begins in these bytes,
- * under the lock of the space. [any thread] */
+ * caller's buffer, big blocks, or room behind big blocks. Never dereferences p. Cost: a step for each extent,
+ * and for each big block that begins in these bytes, under the lock of the space. [any thread] */
 HAK_API size_t hak_space_bytes_within(hak_space *space, const void *p, size_t n);
-/* Frees a block for hosts that lost its context; ignores what is not of this space. Only a thread that may
- * free in the owning context may call this. Cost: that of hak_ctx_of and of hak_free. */
+/* Frees a block, by a thread that may free in its context, for hosts that lost that; ignores what is not of
+ * this space. Cost: that of hak_ctx_of and of hak_free. */
 HAK_API void hak_space_free(hak_space *space, void *p);
 
 /* ---- Advanced: pages from the host --------------------------------------------------------------- */
@@ -699,8 +656,8 @@ struct hak_os {
      * touchable again are committed. If it is NULL, no context of the space can have guard pages. */
     int (*protect)(void *user, void *p, size_t n, bool access);
 };
-/* Fills in the table of the operating system, to wrap or to change single entries. size: sizeof *os, as the
- * caller was compiled. Cost: constant. [any thread] */
+/* Fills in the table of the operating system. size: sizeof *os, as the caller was compiled. Cost: constant.
+ * [any thread] */
 HAK_API void hak_os_init(hak_os *os, size_t size);
 static inline void hak_os_default(hak_os *os)
 {
@@ -709,20 +666,18 @@ static inline void hak_os_default(hak_os *os)
 
 /* Changes a table of hak_os_init, in which nothing else was changed yet, for hosts where every writable page
  * counts (vm.overcommit_memory=2, RLIMIT_DATA). Units of 16 KiB are then committed when they are used, and
- * memory that goes back is mapped anew, since otherwise it would still count; at most 8192 such holes, so
- * that the process has mappings left for others. Without this call 2 MiB count at a time, until they are free
- * as a whole and went back. The price is a call of the system whenever fresh units are taken, and no huge
- * pages. Returns false for any other table, which it leaves as it is, and always on macOS, where no limit
- * counts pages that were not touched. On Windows the table of hak_os_init is such a one: true. Cost:
- * constant. Since 0.1. [any thread] */
+ * memory that goes back is mapped anew, at most 8192 such holes. Without this call 2 MiB count at a time,
+ * until they are free as a whole and went back. The price is a call of the system whenever fresh units are
+ * taken, and no huge pages. Returns false for any other table, which it leaves as it is, and always on macOS,
+ * where no limit counts pages that were not touched. On Windows the table of hak_os_init is such a one: true.
+ * Cost: constant. Since 0.1. [any thread] */
 HAK_API bool hak_os_counted(hak_os *os);
 
 /* ---- Advanced: structs of any version ------------------------------------------------------------ */
 
-/* Copies a struct that begins with its size, a size_t, and of which the caller knows `known` bytes. For
- * libraries on top of this one that have options of their own. Fields that `from` lacks become 0, to->size
- * becomes `known`. Returns false if the size is impossible, or if a byte behind `known` is not 0; *to must
- * then not be used. Cost: a step for each byte. [any thread] */
+/* Copies a struct that begins with its size, a size_t, and of which the caller knows `known` bytes. Fields
+ * that `from` lacks become 0, to->size becomes `known`. Returns false if the size is impossible, or if a byte
+ * behind `known` is not 0; *to must then not be used. Cost: a step for each byte. [any thread] */
 HAK_API bool hak_sized_copy(void *to, size_t known, const void *from);
 /* Returns NULL if a program with that HAK_LAYOUT may use this library, else what is wrong, in one line. In C
  * and C++ the functions that make contexts and spaces ask by themselves: they return NULL, and

@@ -5,10 +5,7 @@
 #include "api/ladder.h"
 #include "api/watch.h"
 #include "heap/block.h"
-#include "heap/block_free.h"
 #include "heap/canary.h"
-#include "heap/label.h"
-#include "heap/run.h"
 
 /* The first class that is large enough and whose size is a multiple of align: its blocks are all aligned,
  * because slabs begin at multiples of 16 KiB. The search ends at 8192 at the latest. */

@@ -12,7 +12,6 @@
 #include "heap/block.h"
 #include "heap/block_free.h"
 #include "heap/guard.h"
-#include "heap/label.h"
 #include "heap/magazine.h"
 #include "heap/packed.h"
 #include "heap/refill.h"

@@ -1,10 +1,8 @@
 /* Looks at the whole heap for what cannot be. */
 #include "api/quarantine.h"
 #include "heap/batch.h"
-#include "heap/big.h"
 #include "heap/block.h"
 #include "heap/canary.h"
-#include "heap/guard.h"
 #include "heap/packed.h"
 #include "heap/row.h"
 #include "heap/slab.h"
@@ -117,15 +115,7 @@ static bool check(const hak_ctx *ctx, hak_report_fn *report, void *user)
         }
     }
     hk_packed_visit(ctx, add_block, &t);
-    for (const hk_big *b = ctx->big.live; b; b = b->next) {
-        t.blocks++;
-        t.bytes += b->size;
-    }
-    HK_EACH_GUARDED(ctx, drawn)
-    {
-        t.blocks++;
-        t.bytes += drawn->size;
-    }
+    hk_alone_visit(ctx, add_block, &t);
     for (unsigned kind = 0; kind < HK_BINS; kind++)
         check_bin(&f, kind);
     if (t.blocks != hk_get(&ctx->live_blocks)) fault(&f, NULL, "count of live blocks differs from the heap");

@@ -3,7 +3,6 @@
 
 #include "heap/batch.h"
 #include "heap/row.h"
-#include "heap/slab.h"
 #include "shared/thread_heap.h"
 
 size_t hak_block_pins(const hak_ctx *ctx, const void *p)

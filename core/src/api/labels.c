@@ -3,7 +3,6 @@
 
 #include "heap/batch.h"
 #include "heap/big.h"
-#include "heap/guard.h"
 #include "heap/hints.h"
 #include "heap/label.h"
 #include "heap/label_on.h"
@@ -222,12 +221,7 @@ HK_RACY static void count_owned(hak_ctx *ctx, hk_slab *s, void *user)
 static void sum_others(const hak_ctx *ctx, label_sums *t)
 {
     hk_packed_visit(ctx, count_block, t);
-    for (const hk_big *b = ctx->big.live; b; b = b->next)
-        count_label(t, __atomic_load_n(&b->label, __ATOMIC_RELAXED), b->size, 1);
-    HK_EACH_GUARDED(ctx, drawn)
-    {
-        count_label(t, __atomic_load_n(&drawn->label, __ATOMIC_RELAXED), drawn->size, 1);
-    }
+    hk_alone_visit(ctx, count_block, t);
     for (unsigned i = 0, all = hk_bins_all(ctx); i < all; i++)
         discount_magazine(t, i);
 }

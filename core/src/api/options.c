@@ -3,8 +3,6 @@
 
 #include "api/trace.h"
 
-#include "base/policy.h"
-
 #include "heap/label.h"
 
 void hak_options_init(hak_options *o, size_t size)

@@ -1,5 +1,4 @@
 /* Frees for hosts that do not know whose a block is, but guess. */
-#include "heap/bins.h"
 #include "heap/block.h"
 #include "shared/thread_heap.h"
 

@@ -4,7 +4,6 @@
 #include "base/real.h"
 #include "heap/batch.h"
 #include "heap/holes.h"
-#include "heap/magazine.h"
 #include "heap/packed.h"
 #include "heap/row.h"
 #include "shared/thread_heap.h"

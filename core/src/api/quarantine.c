@@ -7,7 +7,6 @@
 #include "heap/block_free.h"
 #include "heap/guard.h"
 #include "heap/metadata.h"
-#include "heap/packed.h"
 #include "shared/thread_heap.h"
 
 /* With the lock held. NULL = none, or no memory. */

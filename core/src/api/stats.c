@@ -2,7 +2,6 @@
 #include "heap/batch.h"
 #include "heap/big.h"
 #include "heap/canary.h"
-#include "heap/guard.h"
 #include "heap/label.h"
 #include "heap/magazine.h"
 #include "heap/packed.h"
@@ -238,16 +237,7 @@ static int visit(const hak_ctx *ctx, hak_visit_fn *fn, void *user)
                                        : s->kind < HK_BINS && !visit_run(ctx, s, fn, user))
             return 1;
     }
-    for (const hk_big *b = ctx->big.live; b; b = b->next) {
-        hak_block block = {b->p, b->size, hk_label_known(ctx, b->label), b->site};
-        if (!fn(user, &block)) return 1;
-    }
-    HK_EACH_GUARDED(ctx, drawn)
-    {
-        hak_block block = {drawn->p, drawn->size, hk_label_known(ctx, drawn->label), drawn->allocated.site};
-        if (!fn(user, &block)) return 1;
-    }
-    return 0;
+    return hk_alone_visit(ctx, fn, user) ? 0 : 1;
 }
 
 int hak_ctx_visit(const hak_ctx *ctx, hak_visit_fn *fn, void *user)

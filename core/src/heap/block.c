@@ -129,3 +129,19 @@ void hk_relabel(const hak_ctx *ctx, void *p, hak_label label)
         if (b) __atomic_store_n(&b->label, hk_label_clamp(label), __ATOMIC_RELAXED);
     }
 }
+
+bool hk_alone_visit(const hak_ctx *ctx, hak_visit_fn *fn, void *user)
+{
+    for (const hk_big *b = ctx->big.live; b; b = b->next) {
+        unsigned label = __atomic_load_n(&b->label, __ATOMIC_RELAXED);
+        hak_block block = {b->p, b->size, hk_label_known(ctx, label), b->site};
+        if (!fn(user, &block)) return false;
+    }
+    HK_EACH_GUARDED(ctx, drawn)
+    {
+        unsigned label = __atomic_load_n(&drawn->label, __ATOMIC_RELAXED);
+        hak_block block = {drawn->p, drawn->size, hk_label_known(ctx, label), drawn->allocated.site};
+        if (!fn(user, &block)) return false;
+    }
+    return true;
+}

@@ -48,6 +48,9 @@ HK_INLINE hak_label hk_label_after(const hak_ctx *ctx, const void *p, int label)
     return ctx->labels.on ? hk_label_of_block(ctx, p) : 0;
 }
 
+/* Calls fn for each live block with pages of its own: big blocks, and those before a guard page. false = fn
+ * stopped. */
+bool hk_alone_visit(const hak_ctx *ctx, hak_visit_fn *fn, void *user);
 /* Gives it another label, wherever it is. The heap of a packed one is locked; if it cannot take the label, it
  * keeps its own. */
 void hk_relabel(const hak_ctx *ctx, void *p, hak_label label);

@@ -2,7 +2,6 @@
 #include "heap/big.h"
 #include "heap/guard.h"
 #include "heap/label_on.h"
-#include "heap/magazine.h"
 #include "heap/metadata.h"
 #include "heap/packed.h"
 #include "heap/placement.h"

@@ -1,12 +1,10 @@
 #include "shared/remote.h"
 
-#include "heap/big.h"
 #include "heap/block_free.h"
 #include "heap/guard.h"
 #include "heap/magazine.h"
 #include "heap/metadata.h"
 #include "heap/packed.h"
-#include "heap/run.h"
 #include "profile/profile.h"
 #include "shared/transfer.h"
 

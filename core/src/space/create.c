@@ -1,7 +1,6 @@
 /* Reads the options of a space, and begins and ends it. */
 #include "space/space.h"
 
-#include "base/classes.h"
 #include "base/settings.h"
 #include "space/calls.h"
 #include "space/extents.h"

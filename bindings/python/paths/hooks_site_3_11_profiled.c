@@ -1,4 +1,0 @@
-#define HKP_PROFILED 1
-#define HKP_LAYOUT HKP_3_11
-#define HKP_HOOKS hkp_hooks_site_3_11_profiled
-#include "paths/hooks_site.h"

@@ -1,4 +1,0 @@
-#define HKP_PROFILED 1
-#define HKP_LAYOUT HKP_3_13
-#define HKP_HOOKS hkp_hooks_site_3_13_profiled
-#include "paths/hooks_site.h"
