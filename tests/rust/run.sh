@@ -41,6 +41,16 @@ case $case in
         python3 "$(dirname "$here")/test_pairs.py" "$CARGO_TARGET_DIR/release/examples" || status=$?
         exit "$status"
         ;;
+    tsan)
+        # ThreadSanitizer has to see the standard library too, or what its locks order looks like a race.
+        sysroot=$("$cargo" +nightly rustc -Zunstable-options --print sysroot 2>/dev/null) || sysroot=
+        [[ -d $sysroot/lib/rustlib/src/rust/library ]] ||
+            skip "no nightly Rust with its sources (rustup component add rust-src --toolchain nightly)"
+        command -v clang >/dev/null || skip "no clang"
+        CC=clang CFLAGS="-fsanitize=thread -g" RUSTFLAGS="-Zsanitizer=thread" \
+            "$cargo" +nightly test -Zbuild-std --locked --quiet --target x86_64-unknown-linux-gnu -p hakmem --test scope \
+            -- --test-threads=1
+        ;;
     adapters)
         "$cargo" test --locked --offline --quiet --features lua,quickjs
         ;;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""test_pairs.py FOLDER: counts the instructions that an allocation and its free cost in the heap of a program, in a
-scope, outside of one, and in one scope of eight threads. FOLDER has the examples pairs_global, pairs_scoped and
-pairs_threads."""
+"""test_pairs.py FOLDER: counts the instructions that an allocation and its free cost in the heap of a program, in
+a scope, outside of one, and in one scope of eight threads. FOLDER has the examples pairs_global, pairs_scoped
+and pairs_threads."""
 import pathlib
 import re
 import shutil
@@ -13,7 +13,7 @@ PAIRS = 200_000
 # Scopes may cost so many instructions a pair beyond the heap of the program, about 2 ns. It is 8 with Rust 1.95.
 MOST = 10
 THREADS = 8
-# Threads of one scope share no counter, so that a pair costs what it costs one thread. 20 ns are some 60 instructions.
+# Threads of one scope share no counter, so that a pair costs what it costs one thread.
 
 
 def instructions(program, *arguments):

@@ -201,7 +201,8 @@ class Scripts(unittest.TestCase):
         self.assertEqual(labels, stats[("wasm_heap_bytes", 'tenant="ida"')])
         self.assertGreater(labels, 1000)
         # The guests that wait share the image's pages with all others.
-        own, shared = (stats[(f"wasm_linear_{kind}_bytes", 'tenant="ida"')] for kind in ("resident", "proportional"))
+        kinds = ("resident", "proportional")
+        own, shared = (stats[(f"wasm_linear_{kind}_bytes", 'tenant="ida"')] for kind in kinds)
         self.assertGreater(shared, own)
 
 

@@ -78,7 +78,9 @@ TEST_CASE("a module's tenant is charged with no less than wasmtime keeps of it",
              "(memory 1)" + repeated("(global (mut i64) (i64.const 1))", 3000),
              "(memory 1) (memory 1)" + repeated("(global (mut i64) (i64.const 1))", 3000),
              "(func $f) (table 3000 funcref) (elem (i32.const 0) func" + repeated(" $f", 3000) + ")",
-             repeated("(func $f#)", 3000) + "(table (export \"t\") 3000 funcref) (elem (i32.const 0) func" +
+             repeated("(func $f#)", 3000) +
+                 "(func (table.set 0 (i32.const 0) (ref.null func))) (table 3000 funcref) (elem (i32.const "
+                 "0) func" +
                  repeated(" $f#", 3000) + ")",
              "(func (param i32) (result i32)" + repeated("(call 0 (local.get 0)) drop ", 3000) +
                  "(i32.const 1))",

@@ -120,9 +120,9 @@ TEST_CASE("a module is compiled once, and its code kept for the next process", "
     Runtime runtime;
     const Binary one(answering(7)), other(answering(9));
     hkw_module rewritten;
-    hkw_module_read(one.data(), one.bytes.size, &rewritten);
+    hkw_module_read(one.data(), one.bytes.size, false, &rewritten);
     hkw_module other_rewritten;
-    hkw_module_read(other.data(), other.bytes.size, &other_rewritten);
+    hkw_module_read(other.data(), other.bytes.size, false, &other_rewritten);
     wasmtime_module_t *module;
     require_none(wasmtime_module_new(runtime.engine, other_rewritten.bytes, other_rewritten.size, &module));
     wasm_byte_vec_t code;

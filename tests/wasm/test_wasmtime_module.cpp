@@ -25,11 +25,11 @@ std::string binary_of(const std::string &text)
 
 struct Read : hkw_module {
     // Reads an exact copy, so that a sanitizer sees a read past the end.
-    explicit Read(const std::string &binary)
+    explicit Read(const std::string &binary, bool part = true)
     {
         std::vector<uint8_t> copy(binary.begin(), binary.end());
         copy.shrink_to_fit();
-        hkw_module_read(copy.data(), copy.size(), this);
+        hkw_module_read(copy.data(), copy.size(), part, this);
     }
     Read(const Read &) = delete;
     Read &operator=(const Read &) = delete;
@@ -82,6 +82,21 @@ TEST_CASE("a copy is the module with more exports, and valid", "[module]")
         Read again(std::string(reinterpret_cast<char *>(module.bytes), module.size));
         CHECK(std::string(again.refused ? again.refused : "").find("hak:") != std::string::npos);
     }
+}
+
+TEST_CASE("a table that is exported and that no code changes is shown in programs alone", "[module]")
+{
+    const std::string exported =
+        binary_of("(module (table (export \"t\") 2 funcref) (func $f) (elem (i32.const 0) $f))");
+    Read alone(exported, false), part(exported, true);
+    CHECK(alone.refused == nullptr);
+    CHECK_FALSE(alone.tables_change);
+    CHECK(alone.functions == 0);
+    CHECK(part.tables_change);
+    CHECK(part.functions == 1);
+    Read changed(binary_of("(module (table 2 funcref) (func (table.set 0 (i32.const 0) (ref.null func))))"),
+                 false);
+    CHECK(changed.tables_change);
 }
 
 TEST_CASE("more exports than one byte can count", "[module]")

@@ -69,7 +69,7 @@ TEST_CASE("the modules of a program have one store, one image and one account", 
     options.limits.instances = 2;
     hak_wasm_tenant *tenant = hak_wasm_tenant_new(runtime.host, &options);
     {
-        Module provider(runtime, PROVIDER), script(runtime, SCRIPT, nullptr, false);
+        Module provider(runtime, PROVIDER, nullptr, false), script(runtime, SCRIPT, nullptr, false);
         CHECK(script.refused() != ""); // alone
         CHECK(provider.refused() == "");
         Program program(runtime, tenant, {{"provider", provider.module}, {nullptr, script.module}});
@@ -112,9 +112,15 @@ TEST_CASE("the modules of a program have one store, one image and one account", 
         CHECK(hak_wasmtime_program_part(program.instance, 0) != nullptr);
         CHECK(hak_wasmtime_program_part(program.instance, 1) == hak_wasmtime_instance_get(program.instance));
         CHECK(hak_wasmtime_program_part(program.instance, 2) == nullptr);
-        // An image of the provider alone is another thing.
-        Instance alone(hak_wasm_host_tenant(runtime.host), provider);
+        // An image of the provider alone is another thing. With a linker, its table is not seen to change.
+        Module linked(runtime, PROVIDER);
+        Instance alone(hak_wasm_host_tenant(runtime.host), linked);
         CHECK(hak_wasmtime_reset(alone.instance, image) == -1);
+        program.close();
+        Program unseen(runtime, tenant, {{"provider", linked.module}, {nullptr, script.module}});
+        REQUIRE(unseen.error == "");
+        CHECK(hak_wasmtime_image_take(unseen.instance, &why) == nullptr);
+        CHECK(std::string(why).find("was loaded with a linker") != std::string::npos);
         hak_wasmtime_image_drop(image);
     }
     CHECK(info_of(tenant).linear_bytes == 0);
@@ -127,7 +133,7 @@ TEST_CASE("a program that cannot be is refused with the reason, and leaves nothi
     Runtime runtime;
     hak_wasm_tenant *tenant = hak_wasm_tenant_new(runtime.host, nullptr);
     {
-        Module provider(runtime, PROVIDER), script(runtime, SCRIPT, nullptr, false);
+        Module provider(runtime, PROVIDER, nullptr, false), script(runtime, SCRIPT, nullptr, false);
         Module bad(runtime,
                    "(module (import \"provider\" \"add\" (func (param i32) (result i32))) (memory 1) "
                    "(func $f unreachable) (start $f))",
@@ -174,7 +180,7 @@ TEST_CASE("no part of a program takes more than the tenant may have", "[program]
     hak_wasm_tenant *tenant = hak_wasm_tenant_new(runtime.host, &options);
     hak_wasm_tenant *neighbour = hak_wasm_tenant_new(runtime.host, &options);
     {
-        Module provider(runtime, PROVIDER), script(runtime, SCRIPT, nullptr, false);
+        Module provider(runtime, PROVIDER, nullptr, false), script(runtime, SCRIPT, nullptr, false);
         for (int round = 0; round < 3; round++) {
             Program program(runtime, tenant, {{"provider", provider.module}, {nullptr, script.module}});
             REQUIRE(program.error == "");

@@ -41,6 +41,7 @@ typedef struct scan {
     uint32_t table_count;
     bool other_tables; /* one is not of functions */
     bool exports_table, changes_table, grows_table;
+    bool part; /* of a program */
     uint64_t passive;
     uint64_t types, imports, functions, all_globals, all_exports, elements; /* as the sections say */
     const char *broken;
@@ -261,10 +262,11 @@ static void read_code(scan *s, hkw_reader r)
     if (r.bad) s->refused = "its code cannot be read";
 }
 
-/* Whether it, or who has an export or the owner of what it imports, may change elements of tables. */
+/* Whether its code may change elements of tables, or another part of a program. What the host changes by an
+ * export is the host's to bring back: compilers export tables that nobody changes. */
 static bool shows_tables(const scan *s)
 {
-    return s->changes_table || s->exports_table || s->imported_tables;
+    return s->changes_table || s->imported_tables || (s->part && s->exports_table);
 }
 
 /* How many exports the copy has beyond those of the module. */
@@ -439,14 +441,17 @@ static void copy_with_exports(const scan *s, size_t size, hkw_module *out)
     out->functions = tables ? (uint32_t)s->referred_count : 0;
     out->tables_change = tables && s->table_count;
     out->tables_grow = s->grows_table;
+    out->changes_table = s->changes_table;
+    out->exports_table = s->exports_table;
     free(content);
 }
 
-void hkw_module_read(const uint8_t *bytes, size_t size, hkw_module *out)
+void hkw_module_read(const uint8_t *bytes, size_t size, bool part, hkw_module *out)
 {
     memset(out, 0, sizeof *out);
     scan s = {0};
     s.bytes = bytes;
+    s.part = part;
     if (size > UINT32_MAX) {
         out->refused = "it is larger than 4 GiB";
         return;
@@ -469,7 +474,7 @@ void hkw_module_read(const uint8_t *bytes, size_t size, hkw_module *out)
 int hak_wasm_module_expose(const void *bytes, size_t size, hak_wasm_code *copy, const char **why)
 {
     hkw_module module = {.refused = "there is no module"};
-    if (bytes && copy) hkw_module_read(bytes, size, &module);
+    if (bytes && copy) hkw_module_read(bytes, size, false, &module);
     free(module.tables);
     const char *refused = module.refused ? module.refused : module.borrowed;
     if (why) *why = refused;

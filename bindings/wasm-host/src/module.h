@@ -30,10 +30,10 @@ typedef struct hkw_module {
     const char *borrowed; /* why some of the state is what it imports; NULL = none is */
     hkw_table *tables;    /* malloc; NULL = none */
     uint32_t table_count;
-    bool
-        tables_change; /* all tables are exported by the copy; its code, or who has an export, may change them */
-    bool tables_grow; /* its code may change their sizes */
-    uint64_t passive; /* elements of passive segments */
+    bool tables_change;                /* all tables are exported by the copy, since code may change them */
+    bool changes_table, exports_table; /* its own code does; others may, if they are in a program with it */
+    bool tables_grow;                  /* its code may change their sizes */
+    uint64_t passive;                  /* elements of passive segments */
     uint64_t own; /* bytes of an instance's own structure, at most: globals, functions that are referred to */
     uint64_t kept;      /* bytes that wasmtime keeps in its heap of the module, beside code, roughly */
     const char *broken; /* why tables and segments cannot be counted; NULL = they can */
@@ -41,7 +41,8 @@ typedef struct hkw_module {
 
 /* Looks through a whole binary. Counts its tables. Where an instance's state is its one memory, if it has
  * any, its mutable globals and its tables of functions, makes a copy that exports them; else says why not. A
- * binary that is not valid is refused, too. */
-void hkw_module_read(const uint8_t *bytes, size_t size, hkw_module *out);
+ * binary that is not valid is refused, too. part: other modules of a program may change tables that it
+ * exports. */
+void hkw_module_read(const uint8_t *bytes, size_t size, bool part, hkw_module *out);
 
 #endif

@@ -87,7 +87,7 @@ static hak_wasmtime_module *read_module(hak_wasm_tenant *tenant, wasm_engine_t *
 {
     hak_wasm_host *host = hak_wasm_tenant_host(tenant);
     hkw_module binary;
-    hkw_module_read(bytes, size, &binary);
+    hkw_module_read(bytes, size, linker == NULL, &binary);
     hak_wasmtime_module *m = hak_wasm_calloc(host, 1, sizeof *m);
     if (!m) {
         *error = wasmtime_error_new("hakmem: no memory for a module");
@@ -102,6 +102,8 @@ static hak_wasmtime_module *read_module(hak_wasm_tenant *tenant, wasm_engine_t *
         m->table_count = binary.table_count;
         m->tables_change = binary.tables_change;
         m->tables_grow = binary.tables_grow;
+        m->changes_table = binary.changes_table;
+        m->exports_table = binary.exports_table;
         m->functions = binary.functions;
         m->passive = binary.passive;
         m->own = binary.own;

@@ -72,10 +72,15 @@ static hak_wasmtime_image *take_part(hak_wasmtime_instance *whole, hak_wasmtime_
 /* Why the instance, or a part of the program, has no images; NULL = it has. */
 static const char *refused(const hak_wasmtime_instance *i)
 {
+    bool changes = false, unseen = false;
     if (!i->before) return i->module->alone_refused;
-    for (; i; i = i->before)
+    for (; i; i = i->before) {
         if (i->module->refused) return i->module->refused;
-    return NULL;
+        changes |= i->module->changes_table;
+        unseen |= i->module->exports_table && !i->module->tables_change;
+    }
+    return changes && unseen ? "a part changes tables, and one that exports a table was loaded with a linker"
+                             : NULL;
 }
 
 hak_wasmtime_image *hak_wasmtime_image_take(hak_wasmtime_instance *instance, const char **why)

@@ -20,7 +20,7 @@ struct hak_wasmtime_module {
     const char *alone_refused; /* the same unless it is part of a program, which has what it imports */
     hkw_table *tables;         /* malloc */
     uint32_t table_count;
-    bool tables_change, tables_grow;
+    bool tables_change, tables_grow, changes_table, exports_table; /* as in hkw_module */
     uint32_t functions; /* that elements of tables may be, if these change */
     uint64_t passive, own;
     uint32_t memories;

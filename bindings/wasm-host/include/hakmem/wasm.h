@@ -310,7 +310,7 @@ HAK_API void hak_wasm_code_free(hak_wasm_code *code);
 
 /* Makes a copy of a module that exports all state that its instances can change, for runtimes that show no
  * more of an instance than its exports: the memory as "hak:memory", mutable globals as "hak:global:N", and,
- * if tables may change, tables as "hak:table:N" and the functions that elements may be as "hak:function:N",
+ * if code changes tables, tables as "hak:table:N" and the functions that elements may be as "hak:function:N",
  * each N from 0. (hak_wasmtime_module_new makes such copies by itself.) Returns 0, and *copy is to be freed;
  * -1 with a static text in *why, if why is not NULL: there is other state, for instance dropped segments,
  * imported memories or references, or the binary cannot be read. Cost: a pass over the binary, and a copy. */

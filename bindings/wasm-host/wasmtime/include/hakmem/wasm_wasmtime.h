@@ -23,9 +23,9 @@
  *   exports these under names beginning with "hak:", and a reset restores all of the instance's state, after
  *   a trap too. Else hak_wasmtime_module_refused says why not: code that drops segments, tables of other
  *   references that change, an imported table, memory or mutable global, reference-typed globals, threads, GC
- *   types. Tables that no code changes, and that are not exported, cost a reset nothing; others cost a call of
- *   wasmtime for each element. What the embedder keeps for the guest, WASI descriptors for example, is the
- *   embedder's to reset.
+ *   types. Tables that no code changes cost a reset nothing; others cost a call of wasmtime for each element.
+ *   What the embedder keeps for the guest, WASI descriptors for example, or changes in a table that no code
+ *   changes, is the embedder's to reset.
  *   Instances of several modules that import from each other are a program (hak_wasmtime_program_new): it has
  *   one store, one image and one reset. What a part imports is then restored with the part that has it.
  *   Components have instances that the C API does not show: their memories are the tenant's, if it is entered,
@@ -93,7 +93,8 @@ HAK_API wasm_engine_t *hak_wasmtime_engine_new(hak_wasm_host *host, wasm_config_
 
 /* Compiles a module, under the label "load" of the tenant, which is charged, and resolves the imports. The
  * linker is used only during the call; what it defines must not belong to a store. linker NULL = the imports
- * are resolved with each instance: the module is for hak_wasmtime_program_new. Returns NULL with an
+ * are resolved with each instance: the module is for hak_wasmtime_program_new, and so is one that exports a
+ * table which other parts change. Returns NULL with an
  * error, also if the module is over the tenant's limits on modules (hak_wasm_tenant_modules), its code is
  * over the limit on linear bytes, or it defines more than HAK_WASMTIME_MEMORIES memories. Delete the module
  * before the tenant is closed, or close the tenant with HAK_WASM_RETIRE. */
