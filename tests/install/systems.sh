@@ -1,16 +1,16 @@
 # Further cases of configure.sh, which includes this file: what is made for systems that this machine is not.
 
-# What scripts/release-other makes is in out/; HAKMEM_OTHER has what a run after this one need not fetch and build again.
+# What scripts/release-other makes is in made/; HAKMEM_OTHER has what a run after this one need not fetch and build again.
 release_other() { # parts
-    "$SOURCE/scripts/release-other" out "$@" >release.log 2>&1 && return 0
+    "$SOURCE/scripts/release-other" made "$@" >release.log 2>&1 && return 0
     cat release.log
     ! grep -q 'is not to be had\|Could not resolve\|Failed to fetch\|Unable to fetch' release.log || skip "no packages to be had"
     fail "scripts/release-other"
 }
 # Unpacks the one wheel, which is to be for this platform, into site/.
 unpack_wheel() { # pattern of its platform
-    local wheels=(out/*.whl)
-    [[ ${#wheels[@]} -eq 1 && ${wheels[0]} == out/hakmem-"$VERSION"-cp*-$1.whl ]] || fail "the wheel is $(ls out)"
+    local wheels=(made/*.whl)
+    [[ ${#wheels[@]} -eq 1 && ${wheels[0]} == made/hakmem-"$VERSION"-cp*-$1.whl ]] || fail "the wheel is $(ls made)"
     python3 -m zipfile -e "${wheels[0]}" site
     grep -q "^Tag: cp.*-${1//\*/.*}$" site/hakmem-*.dist-info/WHEEL || fail "the tags are $(grep ^Tag site/hakmem-*.dist-info/WHEEL)"
 }
@@ -127,16 +127,16 @@ PYTHON
         needs_program dpkg-shlibdeps dpkg-dev
         export HAKMEM_OTHER=${HAKMEM_OTHER:-$scratch/other} HAKMEM_PACKAGES=$PACKAGES
         release_other debian-arm64
-        found=$(cd out && ls ./*.deb | sed "s,^\./,,; s/_${VERSION}_/ /; s/\.deb$//")
+        found=$(cd made && ls ./*.deb | sed "s,^\./,,; s/_${VERSION}_/ /; s/\.deb$//")
         wanted="hakmem-doc all"$'\n'$(printf '%s arm64\n' hakmem-lua hakmem-preload hakmem-python hakmem-report libhakmem-dev libhakmem0.1)
         diff <(echo "$wanted") <(sort <<<"$found") || fail "other packages than expected"
-        field() { dpkg-deb --field out/"$1"_*.deb "$2"; }
+        field() { dpkg-deb --field made/"$1"_*.deb "$2"; }
         for package in hakmem-lua hakmem-preload hakmem-python hakmem-report libhakmem0.1; do
             [[ $(field $package Architecture) == arm64 ]] || fail "$package is for $(field $package Architecture)"
             [[ $(field $package Depends) == *libc6\ \(\>=\ 2.* ]] || fail "$package needs $(field $package Depends)"
         done
         [[ $(field hakmem-report Depends) == *libjansson4*zlib1g* ]] || fail "hakmem-report needs $(field hakmem-report Depends)"
-        for deb in out/*.deb; do dpkg-deb -x "$deb" root; done
+        for deb in made/*.deb; do dpkg-deb -x "$deb" root; done
         all_are AArch64 root/usr/bin/hakmem root/usr/bin/haklua5.4 $(find root/usr/lib -name '*.so*' -type f)
         # They run on a system of these packages.
         debian=$HAKMEM_OTHER/root-arm64
