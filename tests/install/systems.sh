@@ -201,6 +201,34 @@ PYTHON
         includes=$(variable HAKMEM_WASMTIME_INCLUDES)
         host_of wasmtime "4711 0 4711" "$GUESTS/zero.wasm" "-DINCLUDES=${includes//:/;}" "-DLIBRARY=$wasmtime"
         ;;
+    clang_cl)
+        # Objects of the core as clang-cl makes them, with MinGW's headers in place of Microsoft's, which are not to be had;
+        # nothing is linked.
+        headers=/usr/x86_64-w64-mingw32/include
+        [[ -e $headers/windows.h ]] || skip "no headers of MinGW (Debian package: mingw-w64-common)"
+        compiler=$(compgen -c clang-cl | sort -V | tail -n 1) || true
+        [[ -n $compiler ]] || skip "no clang-cl (Debian package: clang-tools)"
+        cat >toolchain.cmake <<CMAKE
+set(CMAKE_SYSTEM_NAME Windows)
+set(CMAKE_SYSTEM_PROCESSOR AMD64)
+set(CMAKE_C_COMPILER $compiler)
+set(CMAKE_C_COMPILER_TARGET x86_64-pc-windows-msvc)
+set(CMAKE_C_COMPILER_WORKS 1)
+set(CMAKE_SIZEOF_VOID_P 8)
+set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+foreach(program RC_COMPILER MT LINKER)
+    set(CMAKE_\${program} true)
+endforeach()
+CMAKE
+        # ccache takes words of clang-cl for a file where the program's name has a version.
+        unset CMAKE_C_COMPILER_LAUNCHER
+        CC=$compiler configure "$scratch/build" $(parts ON) -DHAKMEM_BUILD_TESTS=OFF -DHAKMEM_WERROR=ON -DHAKMEM_CCACHE= \
+            "-DCMAKE_TOOLCHAIN_FILE=$PWD/toolchain.cmake" "-DCMAKE_C_FLAGS=/clang:-fgnuc-version=12.0.0 -imsvc $headers"
+        [[ $(grep -c 'is off: on Windows' "$scratch/build.log") -eq 6 ]] || { cat "$scratch/build.log"; fail "parts for MinGW are not left out"; }
+        "$CMAKE" --build "$scratch/build" --parallel 2 --target hakmem_objects >build.log || { tail -n 40 build.log; fail "build"; }
+        file=$(find "$scratch/build/core" -name 'alloc.c.obj')
+        [[ $(od -A n -t x2 -N 2 "$file" | tr -d ' ') == 8664 ]] || fail "$file is no object for Windows"
+        ;;
     windows_command)
         # jansson from its sources, for Debian has none for MinGW; what the command prints is what it prints here.
         needs_program x86_64-w64-mingw32-gcc-posix g++-mingw-w64-x86-64-posix
