@@ -16,6 +16,10 @@ if(HAKMEM_CCACHE)
     endforeach()
 endif()
 
+if(MSVC) # clang-cl, whose -Wall is everything that there is
+    add_compile_options(/W4 $<$<BOOL:${HAKMEM_WERROR}>:/WX>)
+    return()
+endif()
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion)
 # In C++ gcc leaves the sign out of -Wconversion and clang does not: the same for both.
 add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,Clang,AppleClang>:-Wno-sign-conversion>)

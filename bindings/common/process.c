@@ -69,9 +69,15 @@ static bool is_alone(void)
 #else
 /* musl's lock of streams is musl's own. A thread that holds it allocates only to flush a stream of
  * open_memstream. */
-static void _IO_list_lock(void) {}
-static void _IO_list_unlock(void) {}
-static void _IO_list_resetlock(void) {}
+static void _IO_list_lock(void)
+{
+}
+static void _IO_list_unlock(void)
+{
+}
+static void _IO_list_resetlock(void)
+{
+}
 
 /* The folder has a link for each thread beside its own two. */
 static bool is_alone(void)

@@ -337,7 +337,22 @@ LUA
         [[ $needed == *'[libc.so]'* && $(wc -l <<<"$needed") -eq 1 ]] || fail "the shim needs $needed"
         ;;
     vcpkg)
-        grep -q "\"version\": \"$VERSION\"" "$SOURCE/cmake/vcpkg/vcpkg.json" || fail "the port's version is not $VERSION"
+        python3 - "$SOURCE/cmake/vcpkg" "$VERSION" <<'PYTHON' || fail "vcpkg.json"
+import json, re, sys
+from pathlib import Path
+port = json.loads((Path(sys.argv[1]) / "vcpkg.json").read_text())
+assert port["version"] == sys.argv[2], f"the port's version is {port['version']}, not {sys.argv[2]}"
+# What vcpkg takes: these members, a name in small letters, dependencies that are for the machine that builds.
+assert port.keys() <= {"name", "version", "description", "homepage", "license", "supports", "dependencies"}, port.keys()
+assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", port["name"])
+assert re.fullmatch(r"[a-z0-9()&|! ]+", port["supports"]) and port["supports"].count("(") == port["supports"].count(")")
+assert all(one["host"] is True and one.keys() == {"name", "host"} for one in port["dependencies"])
+# Each function of vcpkg that the portfile calls comes from a port that is named there, or from vcpkg itself.
+called = set(re.findall(r"^(vcpkg_\w+)\(", (Path(sys.argv[1]) / "portfile.cmake").read_text(), re.M))
+from_ports = {"vcpkg_cmake_configure": "vcpkg-cmake", "vcpkg_cmake_install": "vcpkg-cmake", "vcpkg_cmake_config_fixup": "vcpkg-cmake-config"}
+needed = {from_ports[name] for name in called - {"vcpkg_fixup_pkgconfig", "vcpkg_install_copyright"}}
+assert needed == {one["name"] for one in port["dependencies"]}, needed
+PYTHON
         "$CMAKE" "-DPORT_FOLDER=$SOURCE/cmake/vcpkg" "-DFOLDER=$scratch/port" "-DCC=$CC" -P "$here/vcpkg.cmake" ||
             fail "the portfile fails"
         mv "$scratch/port/packages" "$scratch/moved"
@@ -355,6 +370,11 @@ LUA
     unoptimized)
         unoptimized -O0
         unoptimized -Og
+        # Headers of macOS bring functions of sockets and more: no function of the one file may have the name of one of libc.
+        headers=()
+        for header in sys/socket.h netdb.h unistd.h sys/stat.h sys/wait.h signal.h time.h math.h ctype.h stdio.h stdlib.h \
+            string.h strings.h pthread.h sched.h poll.h; do headers+=(-include "$header"); done
+        "$CC" -std=gnu11 -D_GNU_SOURCE "${headers[@]}" -I. -fsyntax-only hakmem.c || fail "a name of libc"
         ;;
     aarch64_lua)
         cross_aarch64

@@ -1,16 +1,16 @@
 # Further cases of configure.sh, which includes this file: what is made for systems that this machine is not.
 
-# What scripts/release-other makes is in out/; HAKMEM_OTHER has what a run after this one need not fetch and build again.
+# What scripts/release-other makes is in made/; HAKMEM_OTHER has what a run after this one need not fetch and build again.
 release_other() { # parts
-    "$SOURCE/scripts/release-other" out "$@" >release.log 2>&1 && return 0
+    "$SOURCE/scripts/release-other" made "$@" >release.log 2>&1 && return 0
     cat release.log
     ! grep -q 'is not to be had\|Could not resolve\|Failed to fetch\|Unable to fetch' release.log || skip "no packages to be had"
     fail "scripts/release-other"
 }
 # Unpacks the one wheel, which is to be for this platform, into site/.
 unpack_wheel() { # pattern of its platform
-    local wheels=(out/*.whl)
-    [[ ${#wheels[@]} -eq 1 && ${wheels[0]} == out/hakmem-"$VERSION"-cp*-$1.whl ]] || fail "the wheel is $(ls out)"
+    local wheels=(made/*.whl)
+    [[ ${#wheels[@]} -eq 1 && ${wheels[0]} == made/hakmem-"$VERSION"-cp*-$1.whl ]] || fail "the wheel is $(ls made)"
     python3 -m zipfile -e "${wheels[0]}" site
     grep -q "^Tag: cp.*-${1//\*/.*}$" site/hakmem-*.dist-info/WHEEL || fail "the tags are $(grep ^Tag site/hakmem-*.dist-info/WHEEL)"
 }
@@ -45,7 +45,7 @@ PYTHON
 import json, os, sys
 context = json.load(open(sys.argv[1]))["contexts"][0]
 lines = {}
-for stack in context["stacks"]:
+for stack in filter(lambda stack: stack["frames"], context["stacks"]):
     frame = context["frames"][stack["frames"][0]]
     at = os.path.basename(frame.get("file", "")), frame.get("line")
     lines[at] = lines.get(at, 0) + stack["live_bytes"]
@@ -127,16 +127,16 @@ PYTHON
         needs_program dpkg-shlibdeps dpkg-dev
         export HAKMEM_OTHER=${HAKMEM_OTHER:-$scratch/other} HAKMEM_PACKAGES=$PACKAGES
         release_other debian-arm64
-        found=$(cd out && ls ./*.deb | sed "s,^\./,,; s/_${VERSION}_/ /; s/\.deb$//")
+        found=$(cd made && ls ./*.deb | sed "s,^\./,,; s/_${VERSION}_/ /; s/\.deb$//")
         wanted="hakmem-doc all"$'\n'$(printf '%s arm64\n' hakmem-lua hakmem-preload hakmem-python hakmem-report libhakmem-dev libhakmem0.1)
         diff <(echo "$wanted") <(sort <<<"$found") || fail "other packages than expected"
-        field() { dpkg-deb --field out/"$1"_*.deb "$2"; }
+        field() { dpkg-deb --field made/"$1"_*.deb "$2"; }
         for package in hakmem-lua hakmem-preload hakmem-python hakmem-report libhakmem0.1; do
             [[ $(field $package Architecture) == arm64 ]] || fail "$package is for $(field $package Architecture)"
             [[ $(field $package Depends) == *libc6\ \(\>=\ 2.* ]] || fail "$package needs $(field $package Depends)"
         done
-        [[ $(field hakmem-report Depends) == *libjansson4* ]] || fail "hakmem-report needs $(field hakmem-report Depends)"
-        for deb in out/*.deb; do dpkg-deb -x "$deb" root; done
+        [[ $(field hakmem-report Depends) == *libjansson4*zlib1g* ]] || fail "hakmem-report needs $(field hakmem-report Depends)"
+        for deb in made/*.deb; do dpkg-deb -x "$deb" root; done
         all_are AArch64 root/usr/bin/hakmem root/usr/bin/haklua5.4 $(find root/usr/lib -name '*.so*' -type f)
         # They run on a system of these packages.
         debian=$HAKMEM_OTHER/root-arm64
@@ -200,6 +200,34 @@ PYTHON
         [[ -n $wasmtime ]] || skip "no wheel of wasmtime for aarch64; the other runtimes are right"
         includes=$(variable HAKMEM_WASMTIME_INCLUDES)
         host_of wasmtime "4711 0 4711" "$GUESTS/zero.wasm" "-DINCLUDES=${includes//:/;}" "-DLIBRARY=$wasmtime"
+        ;;
+    clang_cl)
+        # Objects of the core as clang-cl makes them, with MinGW's headers in place of Microsoft's, which are not to be had;
+        # nothing is linked.
+        headers=/usr/x86_64-w64-mingw32/include
+        [[ -e $headers/windows.h ]] || skip "no headers of MinGW (Debian package: mingw-w64-common)"
+        compiler=$(compgen -c clang-cl | sort -V | tail -n 1) || true
+        [[ -n $compiler ]] || skip "no clang-cl (Debian package: clang-tools)"
+        cat >toolchain.cmake <<CMAKE
+set(CMAKE_SYSTEM_NAME Windows)
+set(CMAKE_SYSTEM_PROCESSOR AMD64)
+set(CMAKE_C_COMPILER $compiler)
+set(CMAKE_C_COMPILER_TARGET x86_64-pc-windows-msvc)
+set(CMAKE_C_COMPILER_WORKS 1)
+set(CMAKE_SIZEOF_VOID_P 8)
+set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+foreach(program RC_COMPILER MT LINKER)
+    set(CMAKE_\${program} true)
+endforeach()
+CMAKE
+        # ccache takes words of clang-cl for a file where the program's name has a version.
+        unset CMAKE_C_COMPILER_LAUNCHER
+        CC=$compiler configure "$scratch/build" $(parts ON) -DHAKMEM_BUILD_TESTS=OFF -DHAKMEM_WERROR=ON -DHAKMEM_CCACHE= \
+            "-DCMAKE_TOOLCHAIN_FILE=$PWD/toolchain.cmake" "-DCMAKE_C_FLAGS=/clang:-fgnuc-version=12.0.0 -imsvc $headers"
+        [[ $(grep -c 'is off: on Windows' "$scratch/build.log") -eq 6 ]] || { cat "$scratch/build.log"; fail "parts for MinGW are not left out"; }
+        "$CMAKE" --build "$scratch/build" --parallel 2 --target hakmem_objects >build.log || { tail -n 40 build.log; fail "build"; }
+        file=$(find "$scratch/build/core" -name 'alloc.c.obj')
+        [[ $(od -A n -t x2 -N 2 "$file" | tr -d ' ') == 8664 ]] || fail "$file is no object for Windows"
         ;;
     windows_command)
         # jansson from its sources, for Debian has none for MinGW; what the command prints is what it prints here.

@@ -6,7 +6,8 @@
 typedef int order_fn(const void *, const void *);
 
 /* Of two rows that compare as equal, the left one comes first. */
-static void merge(char *to, const char *left, const char *right, const char *end, size_t size, order_fn *order)
+static void merge(char *to, const char *left, const char *right, const char *end, size_t size,
+                  order_fn *order)
 {
     for (const char *l = left, *r = right; l < right || r < end; to += size) {
         const char **from = r >= end || (l < right && order(l, r) <= 0) ? &l : &r;

@@ -116,7 +116,7 @@ static void send_batch(hak_ctx *to, hk_batch *b, bool now)
     }
 }
 
-static void send(struct hk_remote_mixed *box, bool now)
+static void send_box(struct hk_remote_mixed *box, bool now)
 {
     hk_batch *b = box->batch;
     if (!b || hk_batch_count(b) == 0) return;
@@ -193,7 +193,7 @@ static void close_classes(hak_ctx *heap)
 void hk_remote_send(hak_ctx *heap)
 {
     for (unsigned i = 0; i < HK_REMOTE_MIXED; i++)
-        send(&heap->heap->mixed[i], false);
+        send_box(&heap->heap->mixed[i], false);
     close_classes(heap);
 }
 
@@ -336,7 +336,7 @@ static bool free_by_class(hak_ctx *heap, const hak_ctx *owner, uint32_t entry, v
 HK_INLINE void send_if_full(hak_ctx *heap, struct hk_remote_mixed *box)
 {
     if (HK_LIKELY(hk_batch_count(box->batch) < HK_BATCH && hk_get(&box->batch->bytes) < BYTES)) return;
-    send(box, false);
+    send_box(box, false);
     if (++heap->heap->mixed_sent == AGAIN) close_classes(heap);
 }
 
@@ -347,7 +347,7 @@ static void free_mixed(hak_ctx *heap, hak_ctx *owner, void *p, size_t size)
 {
     struct hk_remote_mixed *box = box_of(heap, owner->owned.id);
     if (HK_UNLIKELY(box->to != owner)) {
-        send(box, box->batch && hk_batch_count(box->batch) <= HK_BATCH / 2);
+        send_box(box, box->batch && hk_batch_count(box->batch) <= HK_BATCH / 2);
         box->to = owner;
     }
     if (HK_UNLIKELY(!box->batch)) box->batch = batch_get(heap);
@@ -357,7 +357,7 @@ static void free_mixed(hak_ctx *heap, hak_ctx *owner, void *p, size_t size)
     }
     batch_add(box->batch, p, size);
     if (HK_LIKELY(size <= HK_SMALL_MAX)) send_if_full(heap, box);
-    else send(box, true); /* a block of whole units is not kept waiting */
+    else send_box(box, true); /* a block of whole units is not kept waiting */
 }
 
 static HK_NOINLINE void free_remote(hak_ctx *heap, hak_ctx *owner, uint32_t entry, void *p)
