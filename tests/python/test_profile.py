@@ -3,6 +3,8 @@
 import collections
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -593,6 +595,16 @@ class Formats(ProfileCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("inuse_space/bytes", done.stdout)
         self.assertIn("fill", done.stdout)
+
+
+@unittest.skipUnless(shutil.which("readelf"), "no readelf on this machine")
+class Probes(ProfileCase):
+    def test_the_hook_has_those_of_samples(self):
+        """What they tell is tested with the shim, which has the same."""
+        text = subprocess.run(["readelf", "-n", _launch.HOOK], capture_output=True, text=True, check=True).stdout
+        notes = re.findall(r"Provider: otel_memory\s+Name: (\S+)\s+Location: 0x\w+, Base: 0x\w+, Semaphore: (0x\w+)\s+Arguments: (.*)", text)
+        self.assertEqual(sorted((name, len(arguments.split())) for name, _, arguments in notes), [("alloc", 3), ("free", 1)])
+        self.assertTrue(all(int(semaphore, 16) for _, semaphore, _ in notes))
 
 
 class Options(ProfileCase):

@@ -1,11 +1,14 @@
 """Objects from CPython's free lists: whether they have the line that takes them, or that which made their block."""
 
 import json
+import os
+import subprocess
 import sys
 import unittest
 
 from support import ProgramCase, needs_objects, preloaded
 
+COMMAND = os.environ.get("HAKMEM_COMMAND")
 FOLLOWED = sys.version_info >= (3, 13)
 
 # What temporaries() makes goes into free lists, from which keeps() takes it.
@@ -85,6 +88,20 @@ class Reused(ProgramCase):
         else:
             self.assertEqual(context["reused"], "CPython before 3.13 tells of none")
             self.assertEqual(taken, without)
+
+    def test_lines_are_marked_in_text(self):
+        off = {} if not FOLLOWED else {"reused": "off"}
+        self.report(labels="site", **off)
+        file = str(self.folder / "r.json")
+        texts = [self.hakmem("report", file).stdout]
+        if COMMAND:
+            texts.append(subprocess.run([COMMAND, "report", file], capture_output=True, text=True, check=True).stdout)
+        for text in texts:
+            self.assertRegex(text, r"a_float.* ~\n")
+            self.assertIn("\n  ~ most are of kinds that CPython keeps in free lists: another line may have taken them since\n", text)
+        if FOLLOWED:
+            self.report(labels="site")
+            self.assertNotIn(" ~\n", self.hakmem("report", file).stdout)
 
     def test_stacks_of_an_exact_profile(self):
         context = self.report(profile="exact")

@@ -200,7 +200,8 @@ class Sites(ProgramCase):
             for i, n in enumerate(sizes): blocks[i] = grow(blocks[i], n + n // 3 + 1)
             print(json.dumps([first, asked("make"), asked("grow"), sum(sizes), sum(n + n // 3 + 1 for n in sizes), len(sizes)]))
             """,
-            env=sites(),
+            # What is in free lists by the end was taken last by some line, of these two perhaps.
+            env=sites(reused="off"),
         )
         made, left, grown, small, large, count = found
         self.assertEqual([made[0], made[2]], [small, count])
@@ -288,7 +289,8 @@ class Sites(ProgramCase):
         self.assertEqual(key, "program.py:4")
         self.assertGreaterEqual(size, 20000 * 32 + 20000 * 8)
         self.assertGreaterEqual(count, 20000)
-        self.assertLessEqual(count, 20005)
+        # From 3.13 on, what is in free lists by then and was taken there last, such as a number and a tuple.
+        self.assertLessEqual(count, 20005 if sys.version_info < (3, 13) else 20010)
         self.assertLessEqual(back, -20000)
         self.assertTrue(file)
         self.assertTrue(function is True or sys.version_info < (3, 11))  # 3.10 has no qualified names

@@ -115,8 +115,8 @@ static void site_amounts(hkp_out *out, const hkp_site_info *s, size_t total)
                    share / 10, share % 10);
 }
 
-/* Cut at the beginning: the line and the function say more than the folder. */
-static void place(hkp_out *out, const hkp_site_info *s)
+/* Cut at the beginning, to so many characters: the line and the function say more than the folder. */
+static void place(hkp_out *out, const hkp_site_info *s, size_t most)
 {
     char where[256];
     const char *before;
@@ -126,10 +126,10 @@ static void place(hkp_out *out, const hkp_site_info *s)
     }
     snprintf(where, sizeof where, ":%d %s", s->line, s->function);
     size_t n = strlen(where);
-    const char *file = end_of(s->file, n + FOLDER < PLACE ? PLACE - n : FOLDER, &before);
+    const char *file = end_of(s->file, n + FOLDER < most ? most - n : FOLDER, &before);
     hkp_out_text(out, before);
     hkp_out_text(out, file);
-    beginning(out, where, PLACE - FOLDER);
+    beginning(out, where, most - FOLDER);
 }
 
 static void sites(const hkp_text *t, hkp_out *out)
@@ -151,8 +151,8 @@ static void sites(const hkp_text *t, hkp_out *out)
         rest.asked_bytes -= s->asked_bytes;
         rest.live_blocks -= s->live_blocks;
         site_amounts(out, s, total);
-        place(out, s);
         const bool most = s->reused_bytes > s->live_bytes / 2;
+        place(out, s, PLACE - (most ? 2 : 0));
         hkp_out_text(out, most ? " ~\n" : "\n");
         moved |= most;
     }

@@ -15,6 +15,6 @@ void hkp_reused_wish(hkp_reused wish);
  * is in it. With the GIL held, and Python initialized. */
 void hkp_reused_follow(bool profile, bool exact);
 /* "followed", or why they are not, in some words. [any thread] */
-HKP_API const char *hkp_reused_state(void);
+const char *hkp_reused_state(void);
 
 #endif

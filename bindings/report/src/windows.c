@@ -39,6 +39,7 @@ const char *hkr_window_age(char text[16], const hkr_report *r, double time)
     while (ago >= units[unit].most && unit < 3)
         unit++;
     ago /= units[unit].seconds;
-    snprintf(text, 16, "-%.0f %s", ago < 1e6 ? ago : 1e6, units[unit].name);
+    const int digits = unit == 0 && ago < 10; /* of windows that are shorter than seconds */
+    snprintf(text, 16, "-%.*f %s", digits, ago < 1e6 ? ago : 1e6, units[unit].name);
     return text;
 }
