@@ -245,7 +245,7 @@ static HK_NOINLINE void *alloc_class_above(hak_ctx *ctx, size_t n, hak_label lab
 HK_INLINE bool alloc_apart(const hak_ctx *ctx)
 {
     uint16_t both;
-    _Static_assert(offsetof(hak_ctx, role) == offsetof(hak_ctx, checked) + sizeof ctx->checked, "side by side");
+    _Static_assert(offsetof(hak_ctx, role) == offsetof(hak_ctx, checked) + 1, "side by side");
     memcpy(&both, (const char *)ctx + offsetof(hak_ctx, checked), sizeof both);
     return both != 0;
 }
