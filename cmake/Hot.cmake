@@ -11,7 +11,9 @@ function(hakmem_group_hot library names)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${names})
     list(TRANSFORM functions REPLACE "(.+)" "--rename-section .text.\\1=.text.hot.\\1")
     list(JOIN functions "\n" text)
-    set(options ${CMAKE_CURRENT_BINARY_DIR}/${library}.hot)
+    # With other names the command is another one, so that the library is made anew.
+    string(MD5 sum "${text}")
+    set(options ${CMAKE_CURRENT_BINARY_DIR}/${library}.${sum}.hot)
     file(CONFIGURE OUTPUT ${options} CONTENT "${text}\n" @ONLY)
     add_custom_command(TARGET ${library} POST_BUILD
         COMMAND ${CMAKE_OBJCOPY} -D @${options} $<TARGET_FILE:${library}> VERBATIM)

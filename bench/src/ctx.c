@@ -90,12 +90,12 @@ static void ctx_defined(const bench_case *c, const bench_settings *s)
     bench_timer t;
     for (size_t i = 0; i < warm + rounds; i++) {
         if (i == warm) timer_start(&t);
-        ba_ctx *one = ba_ctx_new();
-        if (!one) bench_fail("no more contexts");
-        ba_ctx_define(one);
+        ba_ctx *made = ba_ctx_new();
+        if (!made) bench_fail("no more contexts");
+        ba_ctx_define(made);
         for (size_t k = 0; k < count; k++)
-            touch(ba_ctx_alloc_defined(one, sizes[(i + k) % TABLE]), k);
-        ba_ctx_destroy(one);
+            touch(ba_ctx_alloc_defined(made, sizes[(i + k) % TABLE]), k);
+        ba_ctx_destroy(made);
         if (i % 256 == 0) ba_tick();
     }
     timer_stop(&t, rounds);

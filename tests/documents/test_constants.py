@@ -130,7 +130,7 @@ class Constants(unittest.TestCase):
             r"allocation where guard pages are drawn. Where a young heap packs its small blocks an allocation takes up "
             r"to (\d+), a free up to (\d+), a realloc in place up to (\d+); in the young heap of a thread an "
             r"allocation and a free take up to (\d+) on average; until 64 blocks were freed, and under a limit below "
-            r"256 KiB, an allocation takes (\d+) to (\d+) on average, a free up to (\d+)\. \"constant\" is at most "
+            r"384 KiB, an allocation takes (\d+) to (\d+) on average, a free up to (\d+)\. \"constant\" is at most "
             r"(\d+)", header).groups()]
         packed = dict(zip(("alloc", "free", "realloc"), said[6:9]))
         early = {"alloc": said[10:12], "free": (0, said[12])}

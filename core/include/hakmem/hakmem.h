@@ -47,7 +47,7 @@
  *              local context, 30 to 60 in a shared one, 70 to 90 for an allocation where guard pages are
  *              drawn. Where a young heap packs its small blocks an allocation takes up to 40, a free up to
  *              80, a realloc in place up to 360; in the young heap of a thread an allocation and a free take
- *              up to 100 on average; until 64 blocks were freed, and under a limit below 256 KiB, an
+ *              up to 60 on average; until 64 blocks were freed, and under a limit below 384 KiB, an
  *              allocation takes 90 to 400 on average, a free up to 140. "constant" is at most 1600, whatever
  *              the heap holds, and no system call. "a step" is a few instructions. In a shared context most
  *              slow paths take a lock. Tests count instructions to check each sentence on cost.

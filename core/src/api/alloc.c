@@ -244,7 +244,7 @@ static HK_NOINLINE void *alloc_class_above(hak_ctx *ctx, size_t n, hak_label lab
 HK_INLINE bool alloc_apart(const hak_ctx *ctx)
 {
     uint16_t both;
-    _Static_assert(offsetof(hak_ctx, role) == offsetof(hak_ctx, checked) + sizeof ctx->checked, "side by side");
+    _Static_assert(offsetof(hak_ctx, role) == offsetof(hak_ctx, checked) + 1, "side by side");
     memcpy(&both, (const char *)ctx + offsetof(hak_ctx, checked), sizeof both);
     return both != 0;
 }
@@ -299,8 +299,15 @@ static HK_NOINLINE void free_packed_class(hak_ctx *ctx, void *p, size_t n, const
     else free_packed_apart(ctx, p, n);
 }
 
+/* In the heap of a thread, or a context that is watched. */
+static HK_NOINLINE void free_packed_wide_apart(hak_ctx *ctx, void *p, size_t n)
+{
+    if (ctx->checked || !hk_packed_push_wide(ctx, p)) free_packed_apart(ctx, p, n);
+}
+
+/* Calls come last: it needs no stack then. */
 static HK_NOINLINE void free_packed_wide(hak_ctx *ctx, void *p, size_t n)
 {
     if (HK_LIKELY(!(ctx->role | ctx->checked))) hk_packed_free_wide(ctx, p);
-    else if (ctx->checked || !hk_packed_push_wide(ctx, p)) free_packed_apart(ctx, p, n);
+    else free_packed_wide_apart(ctx, p, n);
 }
