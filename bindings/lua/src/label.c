@@ -130,6 +130,15 @@ APART void *resize_profiled(hkl_state *st, void *ptr, size_t osize, size_t nsize
     return p;
 }
 
+/* Most blocks are too small to lose the stack that asks. */
+APART void *resize_sampled(hkl_state *st, void *ptr, size_t osize, size_t nsize, hak_label label,
+                           hak_site site)
+{
+    if (__builtin_expect(osize >= HKL_PROFILE_MAY_MOVE, 0) && nsize > osize)
+        return resize_profiled(st, ptr, osize, nsize, label, site);
+    return hkl_resize(st, ptr, osize, nsize, label, site);
+}
+
 #ifdef HKC_CFI_WALK
 
 /* The line is asked for first: a stack that moves is not to be looked at afterwards. */
@@ -153,12 +162,12 @@ APART void *allocate_counted(hkl_state *st, void *ptr, size_t osize, size_t nsiz
 #endif
 
 /* What a state needs decides what is done, at compile time. */
-typedef enum need { PLAIN, LIMITED, SHARED, PROFILED, EXACT, LINES } need;
+typedef enum need { PLAIN, SAMPLED, LIMITED, SHARED, PROFILED, EXACT, LINES } need;
 
 /* Nothing has to be done when the context refuses. */
 static inline bool may_be_plain(const hkl_state *st, need is)
 {
-    return is == PLAIN || (is >= PROFILED && st->hard == 0 && (LUA_VERSION_NUM != 501 || st->soft == 0));
+    return is <= SAMPLED || (is >= PROFILED && st->hard == 0 && (LUA_VERSION_NUM != 501 || st->soft == 0));
 }
 
 static inline void *allocate(hkl_state *st, void *ptr, size_t osize, size_t nsize, origin from, need is)
@@ -168,6 +177,7 @@ static inline void *allocate(hkl_state *st, void *ptr, size_t osize, size_t nsiz
                    : hkl_shared_new(st, nsize, from.label, from.site, from.site);
     if (is == LINES) return allocate_counted(st, ptr, osize, nsize, from.label, from.site);
     if (is == EXACT) st->profile->site = from.site;
+    if (ptr && is == SAMPLED) return resize_sampled(st, ptr, osize, nsize, from.label, from.site);
     if (ptr) {
         const bool moves = is >= PROFILED && nsize > osize && osize >= HKL_PROFILE_MAY_MOVE;
         return (moves ? resize_profiled : resize)(st, ptr, osize, nsize, from.label, from.site);
@@ -222,10 +232,10 @@ __attribute__((always_inline)) static inline void *labelled(void *ud, void *ptr,
     if (from.label == 0) {
         from = find(labels, HKC_CFI_SP_ABOVE());
         if (__builtin_expect(from.label == 0, 0))
-            return (is == LINES      ? count_uncached
-                    : is >= PROFILED ? profile_uncached
-                    : is == SHARED   ? share_uncached
-                                     : allocate_uncached)(st, ptr, osize, nsize, HKC_CFI_SP_ABOVE());
+            return (is == LINES                       ? count_uncached
+                    : is == SAMPLED || is >= PROFILED ? profile_uncached
+                    : is == SHARED                    ? share_uncached
+                                   : allocate_uncached)(st, ptr, osize, nsize, HKC_CFI_SP_ABOVE());
     }
     return allocate(st, ptr, osize, nsize, from, is);
 }
@@ -243,6 +253,11 @@ void *hkl_labels_alloc_limited(void *ud, void *ptr, size_t osize, size_t nsize)
 void *hkl_labels_alloc_shared(void *ud, void *ptr, size_t osize, size_t nsize)
 {
     return labelled(ud, ptr, osize, nsize, SHARED);
+}
+
+void *hkl_labels_alloc_sampled(void *ud, void *ptr, size_t osize, size_t nsize)
+{
+    return labelled(ud, ptr, osize, nsize, SAMPLED);
 }
 
 void *hkl_labels_alloc_profiled(void *ud, void *ptr, size_t osize, size_t nsize)

@@ -17,6 +17,8 @@ void *hkl_labels_alloc_limited(void *ud, void *ptr, size_t osize, size_t nsize);
 /* The same in a shared context. */
 void *hkl_labels_alloc_shared(void *ud, void *ptr, size_t osize, size_t nsize);
 
+/* The same without a limit, for a state with a sampled profile that runs. */
+void *hkl_labels_alloc_sampled(void *ud, void *ptr, size_t osize, size_t nsize);
 /* The same, without labels where there are none, for a state with a profile that runs. */
 void *hkl_labels_alloc_profiled(void *ud, void *ptr, size_t osize, size_t nsize);
 /* ... that is exact. */

@@ -215,14 +215,19 @@ hk_sample *hk_profile_sample_new(hk_profile *k, uintptr_t p, hk_sample **link);
 hk_sample **hk_profile_find(const hk_profile *k, uintptr_t p);
 /* Takes out what hangs there. Frees in its unit are fast again if no other sample is in it. */
 void hk_profile_sample_drop(hk_profile *k, hk_sample **link);
-/* Returns the stack that was made after s; NULL = none was. */
-HK_INLINE hk_stack *hk_stack_younger(const hk_profile *k, const hk_stack *s)
+/* The same as hk_stack_younger() of a profile of which it is known whether it is counted. */
+HK_INLINE hk_stack *hk_stack_after(const hk_profile *k, bool counted, const hk_stack *s)
 {
-    if (!k->counted) return (hk_stack *)((const hk_sampled *)s)->younger;
+    if (!counted) return (hk_stack *)((const hk_sampled *)s)->younger;
     const char *at = (const char *)((const hk_tallied *)s)->frames + s->depth * sizeof(uintptr_t);
     const hk_stack *next = (const hk_stack *)(const void *)at;
     if (at != k->room.at && next->depth == HK_STACK_GOES_ON) next = next->next;
     return (const char *)next != k->room.at ? (hk_stack *)(uintptr_t)next : NULL;
+}
+/* Returns the stack that was made after s; NULL = none was. */
+HK_INLINE hk_stack *hk_stack_younger(const hk_profile *k, const hk_stack *s)
+{
+    return hk_stack_after(k, k->counted, s);
 }
 #define HK_EACH_STACK(k, s) for (hk_stack *s = (k)->oldest; s; s = hk_stack_younger(k, s))
 HK_INLINE const uintptr_t *hk_stack_frames(const hk_profile *k, const hk_stack *s)

@@ -16,31 +16,54 @@ LIES_AS_IN_THE_STACK(live_bytes, 3);
 
 /* ---- Values --------------------------------------------------------------------------------------- */
 
-static hk_mark_value value_now(const hk_profile *k, const hk_stack *stack)
+/* A mark looks at every stack: what follows is compiled for each kind of profile. */
+HK_INLINE hk_mark_value value_now(bool counted, const hk_stack *stack)
 {
-    const hk_sums s = hk_stack_sums(k, stack);
-    return (hk_mark_value){s.alloc_blocks, s.alloc_bytes, s.live_blocks,
-                           s.live_bytes,   s.alloc_var,   s.freed_var};
+    if (counted) {
+        const hak_profile_counts *c = &((const hk_tallied *)stack)->counts;
+        return (hk_mark_value){.alloc_blocks = (double)c->alloc_blocks,
+                               .alloc_bytes = (double)c->alloc_bytes,
+                               .live_blocks = (double)(c->alloc_blocks - c->freed_blocks),
+                               .live_bytes = (double)(c->alloc_bytes - c->freed_bytes)};
+    }
+    const hk_sums *s = &((const hk_sampled *)stack)->sums;
+    return (hk_mark_value){s->alloc_blocks, s->alloc_bytes, s->live_blocks,
+                           s->live_bytes,   s->alloc_var,   s->freed_var};
 }
 
 /* Nothing is allocated or freed without one of these. A shrink in place changes live bytes alone. */
-static bool is_changed(const hk_profile *k, const hk_stack *s)
+HK_INLINE bool is_changed(bool counted, const hk_stack *s)
 {
     static const hk_mark_value none;
     uint64_t was[4], is[4];
-    const hk_sums sums = hk_stack_sums(k, s);
     memcpy(was, s->values ? &s->values->at : &none, sizeof was);
-    memcpy(is, &sums, sizeof is);
+    if (counted) {
+        const hk_mark_value now = value_now(true, s);
+        memcpy(is, &now, sizeof is);
+    } else {
+        memcpy(is, &((const hk_sampled *)s)->sums, sizeof is);
+    }
     return (was[0] ^ is[0]) | (was[1] ^ is[1]) | (was[2] ^ is[2]) | (was[3] ^ is[3]);
 }
 
-static void keep_value(hk_profile *k, hk_stack *s, uint64_t serial)
+HK_INLINE size_t count_changed(const hk_profile *k, bool counted)
 {
-    hk_value *v = k->spare_values;
-    k->spare_values = v->before;
-    k->spare_value_count--;
-    *v = (hk_value){s->values, serial, value_now(k, s)};
-    s->values = v;
+    size_t changed = 0;
+    for (const hk_stack *s = k->oldest; s; s = hk_stack_after(k, counted, s))
+        changed += is_changed(counted, s);
+    return changed;
+}
+
+HK_INLINE void keep_changed(hk_profile *k, bool counted, uint64_t serial)
+{
+    for (hk_stack *s = k->oldest; s; s = hk_stack_after(k, counted, s)) {
+        if (!is_changed(counted, s)) continue;
+        hk_value *v = k->spare_values;
+        k->spare_values = v->before;
+        k->spare_value_count--;
+        *v = (hk_value){s->values, serial, value_now(counted, s)};
+        s->values = v;
+    }
 }
 
 static void drop_value(hk_profile *k, hk_value *v)
@@ -61,7 +84,7 @@ hk_mark_value hk_profile_value_at(const hk_mark *m, const hk_stack *s)
 hk_mark_value hk_profile_value(const hk_profile *k, const hk_stack *s, uint32_t number)
 {
     const hk_mark *m = k->marks;
-    if (!m || number > m->number) return number ? value_now(k, s) : (hk_mark_value){0};
+    if (!m || number > m->number) return number ? value_now(k->counted, s) : (hk_mark_value){0};
     while (m && m->number != number)
         m = m->before;
     return m ? hk_profile_value_at(m, s) : (hk_mark_value){0};
@@ -80,12 +103,8 @@ static hk_mark *take_mark(hk_profile *k, size_t most_bytes)
     else hk_profile_lock(k);
     if (!m) return NULL;
     for (;;) {
-        size_t changed = 0;
         hk_profile_fold(k);
-        HK_EACH_STACK(k, s)
-        {
-            changed += is_changed(k, s);
-        }
+        size_t changed = k->counted ? count_changed(k, true) : count_changed(k, false);
         if (changed <= k->spare_value_count) return m;
         size_t more = changed - k->spare_value_count, wanted = changed + (k->memory ? AT_HAND : 0);
         bool within = k->value_bytes + more * sizeof(hk_value) <= most_bytes;
@@ -113,10 +132,8 @@ static uint32_t begin_window(hk_profile *k, const char *name, const hak_profile_
         m->committed_bytes = now->committed_bytes;
         m->resident_bytes = now->resident_bytes;
         m->number = k->marks ? k->marks->number + 1 : 1;
-        HK_EACH_STACK(k, s)
-        {
-            if (is_changed(k, s)) keep_value(k, s, m->serial);
-        }
+        if (k->counted) keep_changed(k, true, m->serial);
+        else keep_changed(k, false, m->serial);
         if (name) strncpy(m->name, name, sizeof m->name - 1);
         k->marks = m;
     }

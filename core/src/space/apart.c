@@ -29,7 +29,7 @@ void *hk_apart_take(hak_space *s, size_t n)
     return a ? (char *)a + HK_BESIDE : NULL;
 }
 
-static void give(hak_space *s, hk_apart *a)
+static void apart_release(hak_space *s, hk_apart *a)
 {
     *a->link = a->next;
     if (a->next) a->next->link = a->link;
@@ -42,12 +42,12 @@ void hk_apart_give(hak_space *s, void *p)
 {
     if (!p) return;
     hk_lock_take(&s->lock);
-    give(s, (hk_apart *)(void *)((char *)p - HK_BESIDE));
+    apart_release(s, (hk_apart *)(void *)((char *)p - HK_BESIDE));
     hk_lock_drop(&s->lock);
 }
 
 void hk_apart_end(hak_space *s)
 {
     while (s->apart)
-        give(s, s->apart);
+        apart_release(s, s->apart);
 }

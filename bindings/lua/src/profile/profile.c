@@ -167,13 +167,17 @@ void hkl_profile_hold_now(hkl_profile *p)
 
 lua_Alloc hkl_profile_alloc_for(const hkl_profile *p)
 {
-    if (hkl_profile_by_line(p->st)) return hkl_profile_alloc_lines;
-    return p->registers ? hkl_profile_alloc_exact : hkl_labels_alloc_profiled;
+    const hkl_state *st = p->st;
+    if (hkl_profile_by_line(st)) return hkl_profile_alloc_lines;
+    if (p->registers) return hkl_profile_alloc_exact;
+    const bool refuses = st->hard != 0 || (LUA_VERSION_NUM == 501 && st->soft != 0);
+    return st->labelled && !refuses ? hkl_labels_alloc_sampled : hkl_labels_alloc_profiled;
 }
 
 bool hkl_profile_is_alloc(lua_Alloc f)
 {
-    return f == hkl_profile_alloc_exact || f == hkl_profile_alloc_lines || f == hkl_labels_alloc_profiled;
+    return f == hkl_profile_alloc_exact || f == hkl_profile_alloc_lines || f == hkl_labels_alloc_sampled ||
+           f == hkl_labels_alloc_profiled;
 }
 
 #ifdef HKC_CFI_WALK
