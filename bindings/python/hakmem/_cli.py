@@ -70,8 +70,7 @@ def window(text):
 
 def hook_of(args):
     """What options_of_hook() takes, as the hook's settings."""
-    names = ("malloc", "limit", "labels", "profile", "profile_window", "live", "report", "mode", "policy", "learn", "reserve", "memory", "price")
-    return {"all_domains": args.all, **{name: getattr(args, name) for name in names}}
+    return {"all_domains": args.all, **{name: getattr(args, name) for name in ("malloc", *_launch.SETTINGS)}}
 
 
 def run(args):
