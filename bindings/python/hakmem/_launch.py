@@ -13,8 +13,14 @@ LABELS = ("off", "native", "site")
 REUSED = ("on", "off")
 # They make CPython put its own allocators back after the hook came in.
 DISPLACING = ("PYTHONMALLOC", "PYTHONDEVMODE")
-# What the hook is told.
-VARIABLES = ("HAKMEM_DOMAINS", "HAKMEM_LIMIT", "HAKMEM_LABELS", "HAKMEM_PROFILE", "HAKMEM_PROFILE_WINDOW", "HAKMEM_LIVE", "HAKMEM_REPORT", "HAKMEM_MODE", "HAKMEM_POLICY", "HAKMEM_LEARN", "HAKMEM_RESERVE", "HAKMEM_MEMORY", "HAKMEM_PRICE", "HAKMEM_REUSED")
+# What the hook is told: options of `run` and `env` by their names, and the variable of each.
+SETTINGS = {
+    name: f"HAKMEM_{name.upper()}"
+    for name in ("limit", "reserve", "memory", "price", "labels", "profile", "profile_window", "live", "mode", "policy", "learn", "report", "reused")
+}
+VARIABLES = ("HAKMEM_DOMAINS", *SETTINGS.values())
+# Of those that are names of files, what is none.
+WORDS = {"policy": (), "learn": (), "live": ("", "on"), "report": ("", "-")}
 # What the hook leaves for the processes that this one starts: which of them was the first.
 OF_THE_FIRST = "HAKMEM_PID"
 # An interpreter alone needs less, whatever its start-up files import.
@@ -51,38 +57,18 @@ def is_window(text):
     return text == "off" or (digits.isascii() and digits.isdigit() and len(digits) < 12 and int(digits) > 0)
 
 
-def settings(*, all_domains=False, malloc=False, limit=None, labels=None, profile=None, profile_window=None, live=None, report=None, mode=None, policy=None, learn=None, reserve=None, memory=None, price=None, reused=None):
+def settings(*, all_domains=False, malloc=False, **options):
     """The variables that the hook reads, and LD_PRELOAD; what is preloaded already stays behind the hook."""
     ours = [MALLOC, HOOK] if malloc else [HOOK]
-    values = {"LD_PRELOAD": ":".join([*ours, *preloaded()])}
-    values["HAKMEM_DOMAINS"] = "all" if all_domains else "raw"
-    if limit is not None:
-        values["HAKMEM_LIMIT"] = str(limit)
-    if reserve is not None:
-        values["HAKMEM_RESERVE"] = str(reserve)
-    if memory is not None:
-        values["HAKMEM_MEMORY"] = memory
-    if price is not None:
-        values["HAKMEM_PRICE"] = str(price)
-    if labels is not None:
-        values["HAKMEM_LABELS"] = labels
-    if profile is not None:
-        values["HAKMEM_PROFILE"] = profile or "on"
-    if reused is not None:
-        values["HAKMEM_REUSED"] = reused
-    if profile_window is not None:
-        values["HAKMEM_PROFILE_WINDOW"] = profile_window
-    if live not in (None, "off"):
-        values["HAKMEM_LIVE"] = "on" if live in ("", "on") else os.path.abspath(live)
-    if mode is not None:
-        values["HAKMEM_MODE"] = mode
-    if policy is not None:
-        values["HAKMEM_POLICY"] = os.path.abspath(policy)
-    if learn is not None:
-        values["HAKMEM_LEARN"] = os.path.abspath(learn)
-    if report is not None:
-        # The program may be in another folder when it ends.
-        values["HAKMEM_REPORT"] = report if report in ("", "-") else os.path.abspath(report)
+    values = {"LD_PRELOAD": ":".join([*ours, *preloaded()]), "HAKMEM_DOMAINS": "all" if all_domains else "raw"}
+    for name, variable in SETTINGS.items():
+        value = options.get(name)
+        if value is None or (name == "live" and value == "off"):
+            continue
+        if name in ("profile", "live"):
+            value = value or "on"
+        # The program may be in another folder when the file is read or written.
+        values[variable] = os.path.abspath(value) if value not in WORDS.get(name, (value,)) else str(value)
     return values
 
 

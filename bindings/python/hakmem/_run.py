@@ -7,10 +7,10 @@ import sys
 from hakmem import _launch
 
 UNITS = {"K": 10, "M": 20, "G": 30}
-# Of `run` and `env`: options with a value, which may be the next word, and those whose value may be left out, so that
-# the next word is never theirs.
-VALUED = ("--limit", "--labels", "--report", "--mode", "--policy", "--learn", "--reserve", "--profile-window", "--memory", "--price", "--reused")
+# Of `run` and `env`: options whose value may be left out, so that the next word is never theirs, and the others with a
+# value.
 OPTIONAL = ("--profile", "--live")
+VALUED = tuple("--" + name.replace("_", "-") for name in _launch.SETTINGS if name not in ("profile", "live"))
 CHOICES = {"--labels": _launch.LABELS, "--mode": _launch.MODES, "--reused": _launch.REUSED}
 
 
@@ -40,36 +40,20 @@ def check_limit(limit, flags, environment):
     _limit.check(limit, flags, environment, fail)
 
 
-def start(program, *, all_domains, malloc, limit, labels, profile, live, report, mode=None, policy=None, learn=None, reserve=None, profile_window=None, memory=None, price=None, reused=None):
+def start(program, **options):
     """program: as Python takes it. Does not return."""
-    check_labels(labels, all_domains)
-    if profile is not None and live in (None, "off") and report == "-":
+    labels, profile = options["labels"], options["profile"]
+    check_labels(labels, options["all_domains"])
+    if profile is not None and options["live"] in (None, "off") and options["report"] == "-":
         fail("--profile needs --report FILE or --live: stacks are not in the text")
-    if profile_window is not None and profile is None:
+    if options.get("profile_window") is not None and profile is None:
         fail("--profile-window needs --profile: there are windows in profiles alone")
     flags = _launch.interpreter_flags(sys.orig_argv[1:], warn)
     command = [sys.executable, *flags, *program]
     if _launch.missing(program):
         os.execve(sys.executable, command, _launch.without(os.environ))
-    environment = _launch.environment(
-        warn,
-        all_domains=all_domains,
-        malloc=malloc,
-        limit=limit,
-        labels=labels,
-        profile=profile,
-        live=live,
-        report=report or None,
-        mode=mode,
-        policy=policy,
-        learn=learn,
-        reserve=reserve,
-        profile_window=profile_window,
-        memory=memory,
-        price=price,
-        reused=reused,
-    )
-    check_limit(limit, flags, environment)
+    environment = _launch.environment(warn, **options | {"report": options["report"] or None})
+    check_limit(options["limit"], flags, environment)
     os.execve(sys.executable, command, environment)
 
 

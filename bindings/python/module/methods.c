@@ -3,7 +3,6 @@
 #define PY_SSIZE_T_CLEAN
 #include "module/module.h"
 
-#include "base/options.h"
 #include "common/size.h"
 #include "heap/heap.h"
 #include "heap/labels.h"
@@ -12,7 +11,6 @@
 #include "hook/live.h"
 #include "hook/report.h"
 #include "hook/signals.h"
-#include "hook/wrap.h"
 #include "module/labels.h"
 #include "native/kinds.h"
 

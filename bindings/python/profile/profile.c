@@ -5,7 +5,6 @@
 #include "common/size.h"
 #include "heap/heap.h"
 #include "lines/site.h"
-#include "profile/asker.h"
 #include "profile/stack.h"
 
 #include <errno.h>
