@@ -123,15 +123,11 @@ static void read_options(hkp_options *options, hkp_profile_options *profile)
         wrong = options->profile ? hkc_window_parse(value = options->window, &profile->window_ns)
                                  : (value = options->window, "there is no profile (HAKMEM_PROFILE)");
     }
-    if (!wrong && options->reused > 0) {
+    if (!wrong && options->reused >= 0) {
         name = "HAKMEM_REUSED";
         value = "on";
-        wrong = hkp_python_find()->version < 0x030d
-                    ? "CPython before 3.13 does not tell what it takes from free lists"
-                : options->profile || (provider && provider->lines)
-                    ? NULL
-                    : "this is for lines or a profile (HAKMEM_LABELS=site, "
-                      "HAKMEM_PROFILE)";
+        wrong = hkp_reused_wish(options->reused > 0 ? HKP_REUSED_ON : HKP_REUSED_OFF,
+                                options->profile || provider->lines);
     }
     if (!wrong) return;
     fprintf(stderr, "hakmem: %s=%.40s: %s; Python is not started\n", name, value, wrong);
@@ -161,9 +157,6 @@ static void meet(void)
     hkp_options options;
     hkp_profile_options profile;
     read_options(&options, &profile);
-    hkp_reused_wish(options.reused < 0 ? HKP_REUSED_DEFAULT
-                    : options.reused   ? HKP_REUSED_ON
-                                       : HKP_REUSED_OFF);
     hkp_ctx_wish(options.mode, options.policy, options.reserve);
     all_domains = options.all;
     if (!install(options.labels, options.limit > 0)) return;

@@ -200,9 +200,13 @@ static int install(const hkp_python *python, bool all, hkp_mode mode, const char
     return 0;
 }
 
+/* Most processes have nothing to follow, and no pages of the code for it. */
 void hkp_install_follow(void)
 {
+    static bool begun;
     hak_profile_info info = {.size = sizeof info};
+    if (!hkp_provider_current()->lines && !profiled && !begun) return;
+    begun = true;
     const bool runs = hkp_profile_stats(&info) == 0 && info.running;
     hkp_reused_follow(runs, runs && info.mode == HAK_PROFILE_EXACT);
 }

@@ -9,9 +9,10 @@ bool hkp_kept_followed;
 enum { OB_TYPE = 8, TYPE_FLAGS = 168, GC_HEAD = 16, ATTEMPTS = 1000 };
 #define HAS_GC ((uint64_t)1 << 14)
 
-/* As Objects/ of each version has it; from, to: the versions that keep them. */
+/* As Objects/ of each version has it; from, to: the versions that keep them. The names are not pointers, so that
+ * they stay with the constants of this file. */
 static const struct {
-    const char *type;
+    char type[20];
     int from, to;
 } names[] = {{"PyTuple_Type", 0, 0xffff},          {"PyList_Type", 0, 0xffff},
              {"PyDict_Type", 0, 0xffff},           {"PyFloat_Type", 0, 0xffff},

@@ -19,12 +19,22 @@ static tracer_fn *(*get_tracer)(void **data);
 
 static hkp_reused wished;
 static bool marked, profiled; /* blocks have marks; a profile runs that follows */
-static const char followed[] = "followed";
-static const char *_Atomic state = "not asked for";
+/* Arrays, which stay with the constants of this file. */
+static const char followed[] = "followed", unasked[] = "not asked for",
+                  other_tool[] = "another tool follows references",
+                  too_old[] = "CPython before 3.13 tells of none",
+                  unknown[] = "this CPython does not export what it takes",
+                  no_lines[] = "a free-threaded build has no lines",
+                  elsewhere[] = "objects are not hakmem's, or not where they are looked for",
+                  useless[] = "this is for lines or a profile (HAKMEM_LABELS=site, HAKMEM_PROFILE)";
+static const char *_Atomic state = unasked;
 
-void hkp_reused_wish(hkp_reused wish)
+const char *hkp_reused_wish(hkp_reused wish, bool serves)
 {
+    const hkp_python *python = hkp_python_find();
     wished = wish;
+    if (wish != HKP_REUSED_ON) return NULL;
+    return !python || python->version < FIRST ? too_old : serves ? NULL : useless;
 }
 
 const char *hkp_reused_state(void)
@@ -66,7 +76,7 @@ static int on_reference(void *object, int event, void *unused)
 {
     (void)unused;
     if (HKP_UNLIKELY(event != CREATE)) {
-        if (event == REMOVED) note("another tool follows references");
+        if (event == REMOVED) note(other_tool);
         return 0;
     }
     const hkp_kept *kind = hkp_kept_of(hkp_load(object, OB_TYPE));
@@ -105,12 +115,12 @@ static bool is_as_expected(void)
 /* NULL = it can be done. */
 static const char *unable(const hkp_python *python)
 {
-    if (!python || python->version < FIRST) return "CPython before 3.13 tells of none";
+    if (!python || python->version < FIRST) return too_old;
     if (!hkp_function("PyRefTracer_SetTracer", &set_tracer) ||
         !hkp_function("PyRefTracer_GetTracer", &get_tracer) || !hkp_kept_find())
-        return "this CPython does not export what it takes";
-    if (python->free_threading) return "a free-threaded build has no lines";
-    return is_as_expected() ? NULL : "objects are not hakmem's, or not where they are looked for";
+        return unknown;
+    if (python->free_threading) return no_lines;
+    return is_as_expected() ? NULL : elsewhere;
 }
 
 static void follow(bool on)
@@ -118,11 +128,11 @@ static void follow(bool on)
     void *data;
     tracer_fn *now = get_tracer(&data);
     if (on && now && now != on_reference) {
-        note("another tool follows references");
+        note(other_tool);
         return;
     }
     if (on != (now == on_reference) && set_tracer(on ? on_reference : NULL, NULL) != 0) return;
-    note(on ? followed : "not asked for");
+    note(on ? followed : unasked);
 }
 
 void hkp_reused_follow(bool profile, bool exact)

@@ -9,8 +9,9 @@
 
 typedef enum hkp_reused { HKP_REUSED_DEFAULT, HKP_REUSED_ON, HKP_REUSED_OFF } hkp_reused;
 
-/* What the user asked for. Before hkp_reused_follow. */
-void hkp_reused_wish(hkp_reused wish);
+/* What the user asked for. Before hkp_reused_follow. serves: there will be lines or a profile. Returns why it cannot be
+ * had; NULL = it can. */
+const char *hkp_reused_wish(hkp_reused wish, bool serves);
 /* Begins or ends to follow such objects, as what runs now needs it. profile: a profile runs, exact: each block
  * is in it. With the GIL held, and Python initialized. */
 void hkp_reused_follow(bool profile, bool exact);

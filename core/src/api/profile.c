@@ -12,7 +12,7 @@
 
 static const char *read_profile_options(hak_profile_options *o, const hak_profile_options *given)
 {
-    static const hak_profile_options defaults = HAK_PROFILE_OPTIONS_INIT;
+    const hak_profile_options defaults = HAK_PROFILE_OPTIONS_INIT;
     const size_t most = (size_t)1 << 40;
     if (!hak_sized_copy(o, sizeof *o, given ? given : &defaults))
         return "hak_profile_options.size is not set, or more is set than is known";
