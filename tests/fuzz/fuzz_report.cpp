@@ -84,7 +84,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check(report);
     hkr_report *both[2] = {report, again};
     for (hkr_value by : {HKR_LIVE_BYTES, HKR_PEAK_BYTES, HKR_ALLOC_BYTES}) {
-        hkr_options options = {by, 10, false};
+        hkr_options options = {by, 10, false, false};
         written([&](FILE *out) { return hkr_write_text(out, report, &options); });
         written([&](FILE *out) { return hkr_write_diff(out, report, again, &options); });
         written([&](FILE *out) { return hkr_write_pprof(out, both, 2, &options); });

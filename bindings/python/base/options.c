@@ -63,7 +63,8 @@ static bool read_reused(hkp_options *options)
 {
     const char *text = setting("HAKMEM_REUSED");
     options->reused = text ? strcmp(text, "on") == 0 : -1;
-    return options->reused != 0 || strcmp(text, "off") == 0 || none("HAKMEM_REUSED", text, "on or off expected");
+    return options->reused != 0 || strcmp(text, "off") == 0 ||
+           none("HAKMEM_REUSED", text, "on or off expected");
 }
 
 bool hkp_options_limited(void)

@@ -96,7 +96,7 @@ typedef struct hak_profile_options {
                            they are gone. 0 = none; 1 ms to 2 years */
     hak_sample_made_fn *sample_made; /* for tracers that keep books of their own. NULL = nothing is told */
     hak_sample_gone_fn *sample_gone; /* COUNTED: neither is called. Since 0.1 */
-    bool apart;    /* the table takes pages of the space that no context is charged for: no limit counts them,
+    bool apart; /* the table takes pages of the space that no context is charged for: no limit counts them,
                     and they are in no sum of hak_stats but reserved_bytes. In a space that lies in a buffer
                     of the host there are none, and the table lies in the context. A shared context goes on
                     with the first 32 KiB where its first profile had them */

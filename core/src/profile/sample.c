@@ -78,7 +78,7 @@ static void settle_live(hk_sampled *s)
 }
 
 /* The block of a sample no longer belongs to its stack. */
-static void leave(hk_profile *k, const hk_sample *block)
+static void leave_stack(hk_profile *k, const hk_sample *block)
 {
     hk_sampled *s = block->stack;
     share a = share_of(k, block->eligible, block->size);
@@ -93,7 +93,7 @@ static void leave(hk_profile *k, const hk_sample *block)
 }
 
 /* The block of a sample belongs to the stack from now on. */
-static void join(hk_profile *k, hk_sample *block, hk_sampled *s)
+static void join_stack(hk_profile *k, hk_sample *block, hk_sampled *s)
 {
     share a = share_of(k, block->eligible, block->size);
     block->stack = s;
@@ -109,7 +109,7 @@ static void join(hk_profile *k, hk_sample *block, hk_sampled *s)
 
 static void died(hk_profile *k, hk_sample **link)
 {
-    leave(k, *link);
+    leave_stack(k, *link);
     hk_profile_sample_drop(k, link);
 }
 
@@ -143,7 +143,7 @@ static void note_made(const hk_profile *k, news *told, const hk_sample *block)
     told->bytes = share_of(k, block->eligible, block->size).bytes;
 }
 
-static void tell(const news *told)
+static void tell_news(const news *told)
 {
     if (HK_UNLIKELY(told->was != NULL)) told->gone(told->user, told->was);
     if (HK_UNLIKELY(told->is != NULL)) told->made(told->user, told->is, told->n, told->bytes);
@@ -190,14 +190,14 @@ void hk_profile_add(hak_ctx *heap, void *p, size_t size, size_t eligible, hak_la
     if (block) {
         block->size = size;
         block->eligible = eligible;
-        join(k, block, s);
+        join_stack(k, block, s);
         note_made(k, &told, block);
         if (hk_kind_in_window(heap, p) != HK_KIND_WATCHED) hk_unit_watch(heap, p, true);
     } else {
         count_dropped(k, s, share_of(k, eligible, size).bytes);
     }
     hk_profile_unlock(k);
-    tell(&told);
+    tell_news(&told);
 }
 
 void hk_profile_free(hk_profile *k, const void *p)
@@ -210,7 +210,7 @@ void hk_profile_free(hk_profile *k, const void *p)
         died(k, link);
     }
     hk_profile_unlock(k);
-    tell(&told);
+    tell_news(&told);
 }
 
 bool hk_profile_reused(hak_ctx *heap, const void *p, hak_label label, hak_site site)
@@ -238,12 +238,12 @@ bool hk_profile_reused(hak_ctx *heap, const void *p, hak_label label, hak_site s
     news told = {.was = NULL, .is = NULL};
     if (s) {
         note_gone(k, &told, p);
-        leave(k, block);
-        join(k, block, s);
+        leave_stack(k, block);
+        join_stack(k, block, s);
         note_made(k, &told, block);
     }
     hk_profile_unlock(k);
-    tell(&told);
+    tell_news(&told);
     return s != NULL;
 }
 
@@ -323,7 +323,7 @@ void hk_profile_resized(hak_ctx *heap, const void *p, void *q, size_t old, size_
     bool known = resize_sample(k, p, q, n, &told) || (k->exact && p == q);
     if (k->exact) old = 0;
     hk_profile_unlock(k);
-    tell(&told);
+    tell_news(&told);
     if (known || n <= old || !(heap->checked & HK_PROFILED) || !atomic_load(&k->running)) return;
     heap->sampling.left -= (int64_t)(n - old);
     if (heap->sampling.left < 0) hk_profile_add(heap, q, n, n, label, site);
