@@ -134,7 +134,7 @@ class Costs(unittest.TestCase):
         self.assert_constant("thread_done")
 
     def test_profiles_take_steps_for_each_stack_and_sample(self):
-        self.assert_says_constant("profile_marks", "profile_stats", "profile_stop")
+        self.assert_says_constant("profile_marks", "profile_stats", "profile_stop", "profile_reuse")
         self.assert_constant("profile_start", "profile_turn")
         self.assert_steps("profile_mark", 60, 1)
         self.assert_steps("profile_kept", 200, 1)

@@ -2,7 +2,7 @@
  * with more tokens than there are here is not linked; it needs -falloc-token-max=16 then. */
 #include "token.h"
 
-#include "token_slots.h"
+#include "token_quick.h"
 
 #define NAME(id, name) __alloc_token_##id##_##name
 #define BLOCK(id, name, parameters, ...)                                                                     \

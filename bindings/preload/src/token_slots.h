@@ -6,11 +6,9 @@
 #ifndef HKS_PRELOAD_TOKEN_SLOTS_H
 #define HKS_PRELOAD_TOKEN_SLOTS_H
 
-#include "heap.h"
-
 #include <hakmem/inline.h>
 
-#include <stdlib.h>
+#include <stdint.h>
 
 typedef struct hks_token_slot {
     size_t token; /* 0 = the slot is empty */
@@ -21,7 +19,7 @@ typedef struct hks_token_slot {
 
 enum { HKS_TOKEN_SLOTS = 256 };
 
-/* Two slots beside each other serve the same allocations: see hks_token_missed(). A thread that remembers
+/* Two slots beside each other serve the same allocations: see hks_token_second(). A thread that remembers
  * nothing has a table that nothing is found in. */
 extern _Thread_local const hks_token_slot *hks_token_slots
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -38,27 +36,13 @@ static inline const hks_token_slot *hks_token_slot_of(size_t n, size_t token)
 /* Forgets all, where this thread's heap ends or is not to be used for now. */
 void hks_token_forget(void) __attribute__((visibility("hidden")));
 
-/* Does what is not found in its slot, or finds nothing at hand there. */
-void *hks_token_missed(size_t n, size_t token) __attribute__((visibility("hidden")));
-
-/* Token 0 is unlabelled: this is malloc. */
-static inline void *hks_token_none(size_t n)
+/* Returns the other slot of two that serve the same allocations. */
+static inline const hks_token_slot *hks_token_second(const hks_token_slot *s)
 {
-    hak_ctx *heap = hks_thread_heap;
-    if (HKS_LIKELY(heap) && HKS_LIKELY(n <= HAK_INLINE_MOST)) {
-        hak_inline_bin *bin = hak_inline_bin_of(heap, n);
-        if (hak_inline_at_hand(bin)) return hak_inline_pop(bin, 0);
-    }
-    return malloc(n);
+    return (const hks_token_slot *)((uintptr_t)s ^ sizeof *s);
 }
 
-static inline void *hks_token_malloc(size_t n, size_t token)
-{
-    if (HKS_UNLIKELY(token == 0)) return hks_token_none(n);
-    const hks_token_slot *s = hks_token_slot_of(n, token);
-    if (HKS_LIKELY(s->token == token) && HKS_LIKELY(s->n == n) && HKS_LIKELY(hak_inline_at_hand(s->bin)))
-        return hak_inline_pop(s->bin, (hak_label)s->label);
-    return hks_token_missed(n, token);
-}
+/* Remembers an allocation that was not found. */
+void hks_token_remember(const hks_token_slot *now) __attribute__((visibility("hidden")));
 
 #endif

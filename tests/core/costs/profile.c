@@ -75,6 +75,12 @@ static bool sample_seen(void *user, uint32_t stack, unsigned window, double byte
     return true;
 }
 
+/* Between two stacks that there are. */
+static void profile_reuse(size_t i)
+{
+    must(hak_profile_reuse(ctx, blocks[i], 0, 1 + (i + 1) % 8) == 1);
+}
+
 static void profile_kept(size_t i)
 {
     (void)i;
@@ -153,6 +159,7 @@ void measure_profile(size_t n)
     measure("profile_diff", n, 2, profile_diff);
     measure("profile_kept", n, 2, profile_kept);
     measure("profile_grown", n, 1, profile_grown);
+    measure("profile_reuse", n, 8, profile_reuse);
     measure("profile_stop", n, 1, profile_stop);
     measure("profile_reset", n, 1, profile_reset);
     end();
