@@ -69,14 +69,23 @@ static int follow(char name[HKC_FILE_NAME])
     return ELOOP;
 }
 
-/* Beside it, of one thread alone. */
-static int part_of(hkc_file *file, const char *name, pid_t thread)
+/* So many threads with the same number may write the same file at a time. */
+enum { PARTS = 100 };
+
+/* Makes the name of the part with that number, from 0 on. */
+static void name_part(hkc_file *file, pid_t thread, int number)
 {
+    const int n = snprintf(file->part, sizeof file->part, "%s.part-%ld", file->name, (long)thread);
+    if (number > 0) snprintf(file->part + n, sizeof file->part - (size_t)n, "-%d", number);
+}
+
+/* Finds what the name means, which is written beside it. */
+static int find_name(hkc_file *file, const char *name)
+{
+    file->part[0] = '\0';
     if (strlen(name) >= sizeof file->name) return ENAMETOOLONG;
     strcpy(file->name, name);
-    int error = follow(file->name);
-    if (!error) snprintf(file->part, sizeof file->part, "%s.part-%ld", file->name, (long)thread);
-    return error;
+    return follow(file->name);
 }
 
 int hkc_file_of_process(const char *name, pid_t process, char *out)
@@ -104,41 +113,55 @@ int hkc_file_absolute(const char *name, char *out)
 
 /* ---- Writing ------------------------------------------------------------------------------------- */
 
-/* Whether a file of that name is left from a thread that had this number before. Who writes one has it locked:
- * in another container, whose volume this is too, a thread may have the same number at the same time. */
-static bool is_stale(const char *part)
+static bool same_file(int fd, const char *name)
 {
-    const int fd = open(part, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    const bool busy = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    if (!busy) unlink(part);
-    if (fd >= 0) close(fd);
-    return !busy;
+    struct stat is, named;
+    return fstat(fd, &is) == 0 && lstat(name, &named) == 0 && is.st_dev == named.st_dev &&
+           is.st_ino == named.st_ino;
+}
+
+/* Removes a file of that name that is left from a thread that had this number before. Who writes one has it
+ * locked: in another container, whose volume this is too, a thread may have the same number at the same time.
+ * What cannot be opened or locked counts as written: it may be another user's, or there are no locks. false =
+ * it is there still. */
+static bool remove_stale(const char *part)
+{
+    const int flags = O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+    int fd = open(part, O_WRONLY | flags); /* NFS locks only what is open for writing */
+    if (fd < 0 && errno == EACCES) fd = open(part, O_RDONLY | flags);
+    if (fd < 0) return errno == ENOENT;
+    const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    /* Meanwhile another may have removed it, and write one of the same name. */
+    const bool gone = locked && (!same_file(fd, part) || unlink(part) == 0);
+    close(fd);
+    return gone;
 }
 
 /* Makes the file beside the name, and locks it until it has its name. -1 = errno. */
-static int make_part(hkc_file *file, mode_t mode)
+static int make_part(hkc_file *file, pid_t thread, mode_t mode)
 {
-    enum { TRIES = 100 };
-    const size_t n = strlen(file->part);
-    for (int i = 0; i < TRIES; i++) {
-        struct stat is;
+    enum { TRIES = 2 * PARTS };
+    int number = 0;
+    for (int i = 0; i < TRIES && number < PARTS; i++) {
+        name_part(file, thread, number);
         const int fd = open(file->part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (fd < 0 && errno != EEXIST) return -1;
         if (fd < 0) {
-            if (!is_stale(file->part)) snprintf(file->part + n, sizeof file->part - n, "-%d", i + 1);
+            if (!remove_stale(file->part)) number++;
             continue;
         }
-        file->lock = fcntl(fd, F_DUPFD_CLOEXEC, 0);
         /* Where there are no locks, nobody takes the file for one that is left. */
-        if (file->lock >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) &&
-            fstat(fd, &is) == 0 && is.st_nlink > 0)
-            return fd;
-        const int error = file->lock < 0 ? errno : EEXIST;
-        if (file->lock < 0) unlink(file->part);
-        else close(file->lock);
+        const bool own = flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+        if (own && same_file(fd, file->part)) {
+            file->lock = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+            if (file->lock >= 0) return fd;
+            const int error = errno;
+            unlink(file->part);
+            close(fd);
+            errno = error;
+            return -1;
+        }
         close(fd);
-        errno = error;
-        if (error != EEXIST) return -1;
     }
     errno = EEXIST;
     return -1;
@@ -147,17 +170,14 @@ static int make_part(hkc_file *file, mode_t mode)
 static int open_part(hkc_file *file, const char *name, mode_t mode)
 {
     struct stat is;
-    int error = part_of(file, name, (pid_t)syscall(SYS_gettid));
+    int error = find_name(file, name);
     const bool there = !error && stat(file->name, &is) == 0;
     if (there) {
         if (access(file->name, W_OK) != 0) error = errno;
         mode = is.st_mode & 0777;
     }
-    if (error) {
-        file->part[0] = '\0';
-        return error;
-    }
-    file->fd = make_part(file, mode);
+    if (error) return error;
+    file->fd = make_part(file, (pid_t)syscall(SYS_gettid), mode);
     /* That of a file that was there goes before the umask. */
     if (file->fd >= 0 && (!there || fchmod(file->fd, mode) == 0)) {
         hkc_pipe_begin(&file->quiet);
@@ -165,9 +185,9 @@ static int open_part(hkc_file *file, const char *name, mode_t mode)
     }
     error = errno;
     if (file->fd >= 0) {
+        unlink(file->part); /* first: without the lock the name may be another's */
         close(file->fd);
         close(file->lock);
-        unlink(file->part);
         file->fd = -1;
     }
     file->part[0] = '\0';
@@ -240,5 +260,9 @@ int hkc_file_try_append(const char *name)
 void hkc_file_remove_part(const char *name, pid_t thread)
 {
     hkc_file file;
-    if (!hkc_file_in_place(name) && part_of(&file, name, thread) == 0) unlink(file.part);
+    if (hkc_file_in_place(name) || find_name(&file, name) != 0) return;
+    for (int number = 0; number < PARTS; number++) {
+        name_part(&file, thread, number);
+        remove_stale(file.part);
+    }
 }

@@ -32,7 +32,8 @@ int hkc_file_close(hkc_file *file, int error);
 int hkc_file_try(const char *name);
 /* The same of one that is appended to: 0 or errno. */
 int hkc_file_try_append(const char *name);
-/* What a thread that is gone was writing beside the name, if it was. */
+/* Removes what a thread that is gone was writing beside the name, if it was; not what another writes, in a
+ * container where it has the same number. */
 void hkc_file_remove_part(const char *name, pid_t thread);
 
 /* open() for writing, with further flags. Of a pipe that nobody reads an error (ENXIO), not a wait. */

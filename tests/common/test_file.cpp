@@ -14,15 +14,33 @@ extern "C" {
 #include <dirent.h>
 #include <fcntl.h>
 #include <fstream>
+#include <functional>
 #include <set>
 #include <sstream>
 #include <string>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 using names = std::set<std::string>;
+
+// What happens before the next lock is taken. Returns an error, or 0 for what the system says.
+static std::function<int()> before_lock;
+
+// Goes before that of libc.
+extern "C" int lock_or_fail(int fd, int how) __asm__("flock");
+extern "C" int lock_or_fail(int fd, int how)
+{
+    const std::function<int()> before = std::exchange(before_lock, nullptr);
+    const int error = before ? before() : 0;
+    if (error == 0) return static_cast<int>(syscall(SYS_flock, fd, how));
+    errno = error;
+    return -1;
+}
 
 // A folder of its own, in which the test runs.
 struct folder {
@@ -239,6 +257,107 @@ TEST_CASE("what one left that had this number before is in nobody's way")
     CHECK(store("r", "whole") == 0);
     CHECK(content("r") == "whole");
     CHECK(here.files() == names{"r"});
+}
+
+// Another user, or one that may not write the file: root may all.
+struct somebody {
+    const uid_t before = geteuid();
+    somebody()
+    {
+        if (before == 0) REQUIRE(seteuid(65534) == 0);
+    }
+    ~somebody()
+    {
+        REQUIRE(seteuid(before) == 0);
+    }
+};
+
+TEST_CASE("what another user writes with the same number is left alone")
+{
+    for (const mode_t mode : {0444, 0}) {
+        folder here;
+        REQUIRE(chmod(".", 0777) == 0);
+        hkc_file one, two;
+        REQUIRE(hkc_file_open(&one, "r", 0600) == 0);
+        put(&one, "first");
+        REQUIRE(chmod(one.part, mode) == 0);
+        {
+            const somebody other;
+            REQUIRE(hkc_file_open(&two, "r", 0600) == 0);
+        }
+        CHECK(std::string(one.part) != two.part);
+        CHECK(hkc_file_close(&one, 0) == 0);
+        CHECK(here.files().count("r") == 1);
+        CHECK(hkc_file_close(&two, ECANCELED) == ECANCELED);
+        CHECK(here.files() == names{"r"});
+    }
+}
+
+TEST_CASE("what another user left with the same number is in nobody's way")
+{
+    folder here;
+    REQUIRE(chmod(".", 01777) == 0); // files are removed by their owners alone
+    std::ofstream("r.part-" + std::to_string(syscall(SYS_gettid))) << "half";
+    const somebody other;
+    CHECK(store("r", "whole") == 0);
+    CHECK(content("r") == "whole");
+}
+
+// Makes what a thread of another container makes that finds the part stale, too, and is faster.
+static void remake(const std::string &part, int *fd)
+{
+    REQUIRE(unlink(part.c_str()) == 0);
+    *fd = open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    REQUIRE(syscall(SYS_flock, *fd, LOCK_EX | LOCK_NB) == 0);
+}
+
+TEST_CASE("of two that find the same stale part one takes its name")
+{
+    folder here;
+    hkc_file file;
+    const std::string part = "r.part-" + std::to_string(syscall(SYS_gettid));
+    int fd = -1;
+    std::ofstream(part) << "half";
+    before_lock = [&] { return remake(part, &fd), 0; };
+    REQUIRE(hkc_file_open(&file, "r", 0600) == 0);
+    CHECK(file.part == part + "-1");
+    CHECK(here.files() == names{part, part + "-1"});
+    put(&file, "whole");
+    CHECK(hkc_file_close(&file, 0) == 0);
+    CHECK(content("r") == "whole");
+
+    close(fd);
+    before_lock = [&] { return remake(part, &fd), 0; };
+    hkc_file_remove_part("r", static_cast<pid_t>(syscall(SYS_gettid)));
+    CHECK(here.files() == names{"r", part});
+    close(fd);
+}
+
+TEST_CASE("where there are no locks no part is taken for stale")
+{
+    folder here;
+    hkc_file file;
+    const std::string part = "r.part-" + std::to_string(syscall(SYS_gettid));
+    std::ofstream(part) << "written";
+    before_lock = [] { return ENOLCK; };
+    REQUIRE(hkc_file_open(&file, "r", 0600) == 0);
+    CHECK(hkc_file_close(&file, 0) == 0);
+    CHECK(here.files() == names{"r", part});
+}
+
+TEST_CASE("of parts with the same number those that are written stay")
+{
+    folder here;
+    const int fd = open("r.part-12", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    REQUIRE(syscall(SYS_flock, fd, LOCK_EX | LOCK_NB) == 0);
+    std::ofstream("r.part-12-1") << "half";
+    std::ofstream("r.part-12-7") << "half";
+    std::ofstream("r.part-1") << "another's";
+    hkc_file_remove_part("r", 12);
+    CHECK(here.files() == names{"r.part-1", "r.part-12"});
+    close(fd);
+    hkc_file_remove_part("r", 12);
+    CHECK(here.files() == names{"r.part-1"});
 }
 
 TEST_CASE("a file that may not grow is an error, and no signal ends the process")

@@ -1,4 +1,6 @@
-/* Maps memory past malloc, as allocators of libraries do, and says what it got. */
+/* Maps memory past malloc, as allocators of libraries do, and says what it got. With the name of a function it asks
+ * for one block by that, beside memory that was mapped and not touched. */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +26,25 @@ __attribute__((noinline)) static int open_part(char *p, size_t n)
     return status;
 }
 
-int main(void)
+static int by_function(const char *name)
 {
+    const size_t n = 20000000;
+    void *p = NULL, *small = malloc(100);
+    say("wide", map(30 * MB, PROT_READ | PROT_WRITE));
+    if (strcmp(name, "malloc") == 0) p = malloc(n);
+    else if (strcmp(name, "calloc") == 0) p = calloc(n / 10, 10);
+    else if (strcmp(name, "realloc") == 0) p = realloc(small, n);
+    else if (strcmp(name, "aligned_alloc") == 0) p = aligned_alloc(64, n);
+    else if (strcmp(name, "memalign") == 0) p = memalign(256, n);
+    else if (posix_memalign(&p, MB, n) != 0) p = NULL;
+    if (p) memset(p, 1, n);
+    say(name, p);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1) return by_function(argv[1]);
     char *reserved = map((size_t)64 << 30, PROT_NONE);
     say("reserved", reserved);
     if (open_part(reserved, 20 * MB) == 0) memset(reserved, 1, 20 * MB);

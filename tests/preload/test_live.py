@@ -306,8 +306,8 @@ class Live(Case):
             ("profile=p,signal=11", "USR1, USR2"),
             ("profile=p,signal=", "USR1, USR2"),
             ("signal=USR1", "'signal': there is no profile=FILE to write"),
-            ("rate=64K", "'rate': there is no profile=FILE to write"),
-            ("rate=exact,live=on", "'rate': there is no profile=FILE to write"),
+            ("rate=64K", "'rate': there is no profile: profile=FILE or probes=on expected"),
+            ("rate=exact,live=on", "'rate': there is no profile: profile=FILE or probes=on expected"),
             ("live=", "on, off or a path with a slash expected"),
             ("live=maybe", "on, off or a path with a slash expected"),
         ):

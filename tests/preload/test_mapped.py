@@ -59,6 +59,12 @@ class Mapped(Case):
             done.stderr, r"^hakmem: HAKMEM: the program was refused \d+\.0 MiB that it maps itself, past malloc: the limit\n$"
         )
 
+    def test_what_is_mapped_and_not_touched_is_no_reason_to_refuse(self):
+        for function in ("malloc", "calloc", "realloc", "aligned_alloc", "memalign", "posix_memalign"):
+            with self.subTest(function):
+                done = self.start([PROGRAM, function], "limit=45M")
+                self.assertEqual((done.stdout, done.stderr, done.returncode), (f"wide granted\n{function} granted\n", "", 0))
+
 
 if __name__ == "__main__":
     main()

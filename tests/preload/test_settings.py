@@ -249,9 +249,10 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
                 self.assertEqual(len(lines), 1, done.stderr[:300])
                 self.assertTrue(lines[0].startswith(f"hakmem: HAKMEM: '{item[:80]}"), lines[0])
                 self.assertIn(expected, lines[0])
-        for key, value in (("signal", "USR1"), ("rate", "64K"), ("window", "60s")):
+        none = "there is no profile: profile=FILE or probes=on expected"
+        for key, value, why in (("signal", "USR1", "there is no profile=FILE to write"), ("rate", "64K", none), ("window", "60s", none)):
             done = self.python(f"{key}={value}", "print(1)")
-            line = f"hakmem: HAKMEM: '{key}': there is no profile=FILE to write; the program is not started\n"
+            line = f"hakmem: HAKMEM: '{key}': {why}; the program is not started\n"
             self.assertEqual((done.stdout, done.stderr, done.returncode), ("", line, 2))
         self.assertEqual(os.listdir(self.dir), [])
 

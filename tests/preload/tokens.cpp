@@ -10,13 +10,12 @@
 //   tokens realloc            labels of blocks that change their size
 //   tokens errors             what cannot be had
 //   tokens misuse             a second free of a block with token 0xABC
-//   tokens loop N             N pairs of an allocation with a token and a free; N below 0: without a token
-//   tokens unknown N          the same with token 0
-//   tokens named N            the same with the token in the function's name
-//   tokens mixed N            N rounds of 40 pairs, of 20 types with two sizes each; N below 0: without tokens
-//   tokens mixed-dense N      the same with tokens 1 to 20
+//   tokens limit I            one large block of the function I, beside memory that was mapped and not touched
+//   tokens costs N            N pairs of an allocation and a free in measured(), for each kind in a process of its
+//                             own that has done as many before: says kind, process and the number of pairs
 //   tokens forks N            N rounds of blocks with tokens, in threads, and in children that are forked
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -106,70 +105,71 @@ static void take(void *p, size_t align, const char *what)
     std::memset(p, 0x5A, 100);
 }
 
+constexpr size_t FUNCTIONS = 17, PAGE = 4096;
+
+// A block of n bytes by each of the functions, n a multiple of ten.
+static void *by_function(size_t i, size_t align, size_t n, size_t token)
+{
+    void *p = nullptr;
+    switch (i) {
+    case 0:
+        return __alloc_token_malloc(n, token);
+    case 1:
+        return __alloc_token_calloc(10, n / 10, token);
+    case 2:
+        return __alloc_token_realloc(__alloc_token_malloc(20, token), n, token);
+    case 3:
+        return __alloc_token_reallocarray(nullptr, 10, n / 10, token);
+    case 4:
+        return __alloc_token_posix_memalign(&p, align, n, token) == 0 ? p : nullptr;
+    case 5:
+        return __alloc_token_aligned_alloc(align, n, token);
+    case 6:
+        return __alloc_token_memalign(align, n, token);
+    case 7:
+        return __alloc_token_valloc(n, token);
+    case 8:
+        return __alloc_token_pvalloc(n, token);
+    case 9:
+        return __alloc_token__Znwm(n, token);
+    case 10:
+        return __alloc_token__Znam(n, token);
+    case 11:
+        return __alloc_token__ZnwmRKSt9nothrow_t(n, std::nothrow, token);
+    case 12:
+        return __alloc_token__ZnamRKSt9nothrow_t(n, std::nothrow, token);
+    case 13:
+        return __alloc_token__ZnwmSt11align_val_t(n, align, token);
+    case 14:
+        return __alloc_token__ZnamSt11align_val_t(n, align, token);
+    case 15:
+        return __alloc_token__ZnwmSt11align_val_tRKSt9nothrow_t(n, align, std::nothrow, token);
+    default:
+        return __alloc_token__ZnamSt11align_val_tRKSt9nothrow_t(n, align, std::nothrow, token);
+    }
+}
+
 // With the token 1000 + i it takes i + 1 blocks.
 static void each_function()
 {
-    for (size_t i = 0; i < 17; i++)
+    for (size_t i = 0; i < FUNCTIONS; i++)
         for (size_t k = 0; k <= i; k++) {
-            const size_t token = 1000 + i, n = 100, align = 64;
-            void *p = nullptr;
-            switch (i) {
-            case 0:
-                p = __alloc_token_malloc(n, token);
-                break;
-            case 1:
-                p = __alloc_token_calloc(10, 10, token);
-                for (size_t b = 0; b < n; b++)
-                    require(static_cast<char *>(p)[b] == 0, "calloc");
-                break;
-            case 2:
-                p = __alloc_token_realloc(nullptr, n, token);
-                break;
-            case 3:
-                p = __alloc_token_reallocarray(nullptr, 10, 10, token);
-                break;
-            case 4:
-                require(__alloc_token_posix_memalign(&p, align, n, token) == 0, "posix_memalign");
-                break;
-            case 5:
-                p = __alloc_token_aligned_alloc(align, n, token);
-                break;
-            case 6:
-                p = __alloc_token_memalign(align, n, token);
-                break;
-            case 7:
-                p = __alloc_token_valloc(n, token);
-                break;
-            case 8:
-                p = __alloc_token_pvalloc(n, token);
-                break;
-            case 9:
-                p = __alloc_token__Znwm(n, token);
-                break;
-            case 10:
-                p = __alloc_token__Znam(n, token);
-                break;
-            case 11:
-                p = __alloc_token__ZnwmRKSt9nothrow_t(n, std::nothrow, token);
-                break;
-            case 12:
-                p = __alloc_token__ZnamRKSt9nothrow_t(n, std::nothrow, token);
-                break;
-            case 13:
-                p = __alloc_token__ZnwmSt11align_val_t(n, align, token);
-                break;
-            case 14:
-                p = __alloc_token__ZnamSt11align_val_t(n, align, token);
-                break;
-            case 15:
-                p = __alloc_token__ZnwmSt11align_val_tRKSt9nothrow_t(n, align, std::nothrow, token);
-                break;
-            default:
-                p = __alloc_token__ZnamSt11align_val_tRKSt9nothrow_t(n, align, std::nothrow, token);
-            }
-            const size_t aligned = i == 7 || i == 8 ? 4096 : (i >= 4 && i <= 6) || i >= 13 ? align : 16;
+            const size_t align = 64;
+            auto *p = static_cast<char *>(by_function(i, align, 100, 1000 + i));
+            for (size_t b = 0; i == 1 && p && b < 100; b++)
+                require(p[b] == 0, "calloc");
+            const size_t aligned = i == 7 || i == 8 ? PAGE : (i >= 4 && i <= 6) || i >= 13 ? align : 16;
             take(p, aligned, "a block of no or another alignment");
         }
+}
+
+// What is mapped leaves too little for the block, until somebody measures that nothing of it was touched.
+static void under_a_limit(size_t i)
+{
+    const size_t mapped = size_t(30) << 20, n = 20000000;
+    require(mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED,
+            "mmap");
+    take(by_function(i, 64, n, 1000 + i), 16, "no block");
 }
 
 static void each_fast()
@@ -271,6 +271,8 @@ static void errors()
     require(thrown, "new throws");
 }
 
+// ---- Costs ---------------------------------------------------------------------------------------------
+
 static void mixed(bool with_tokens, size_t apart)
 {
     void *blocks[40];
@@ -281,6 +283,84 @@ static void mixed(bool with_tokens, size_t apart)
     for (void *p : blocks)
         std::free(p);
 }
+
+static void plain_pair()
+{
+    std::free(std::malloc(64));
+}
+
+static void token_pair()
+{
+    std::free(__alloc_token_malloc(64, 0xF123456789ABCDEFu));
+}
+
+static void named_pair()
+{
+    std::free(__alloc_token_3_malloc(64));
+}
+
+static void unknown_pair()
+{
+    std::free(__alloc_token_malloc(64, 0));
+}
+
+static void mixed_plain()
+{
+    mixed(false, 0);
+}
+
+static void mixed_far()
+{
+    mixed(true, 0x9E3779B97F4A7C15u);
+}
+
+static void mixed_dense()
+{
+    mixed(true, 1);
+}
+
+template <void (*pairs)()>
+__attribute__((noinline)) static void rounds(long n)
+{
+    for (long i = 0; i < n; i++)
+        pairs();
+}
+
+// Who counts instructions counts those from here on.
+extern "C" __attribute__((noinline)) void measured(void (*what)(long n), long n);
+extern "C" void measured(void (*what)(long n), long n)
+{
+    what(n);
+}
+
+static void costs()
+{
+    static const struct {
+        const char *name;
+        void (*what)(long n);
+        long pairs;
+    } all[] = {
+        {"plain", rounds<plain_pair>, 1},         {"token", rounds<token_pair>, 1},
+        {"named", rounds<named_pair>, 1},         {"unknown", rounds<unknown_pair>, 1},
+        {"mixed-plain", rounds<mixed_plain>, 40}, {"mixed", rounds<mixed_far>, 40},
+        {"mixed-dense", rounds<mixed_dense>, 40},
+    };
+    for (const auto &kind : all) {
+        const long n = tokens_wanted / kind.pairs;
+        const pid_t child = fork();
+        require(child >= 0, "fork");
+        if (child == 0) {
+            kind.what(n); // what a thread remembers is there then
+            measured(kind.what, n);
+            _exit(0);
+        }
+        int status = -1;
+        require(waitpid(child, &status, 0) == child && status == 0, "the child");
+        std::printf("%s %ld %ld\n", kind.name, static_cast<long>(child), n * kind.pairs);
+    }
+}
+
+// ---- Threads and forks ---------------------------------------------------------------------------------
 
 // Blocks with a pattern of their own, so that one that is given out twice is found.
 static void *patterns(void *salt)
@@ -343,22 +423,10 @@ int main(int argc, char **argv)
         void *p = __alloc_token_malloc(100, 0xABC);
         std::free(p);
         std::free(p);
-    } else if (std::strcmp(what, "loop") == 0) {
-        for (long i = 0; i < tokens_wanted; i++)
-            std::free(__alloc_token_malloc(64, 0xF123456789ABCDEFu));
-        for (long i = 0; i > tokens_wanted; i--)
-            std::free(std::malloc(64));
-    } else if (std::strcmp(what, "named") == 0) {
-        for (long i = 0; i < tokens_wanted; i++)
-            std::free(__alloc_token_3_malloc(64));
-    } else if (std::strcmp(what, "unknown") == 0) {
-        for (long i = 0; i < tokens_wanted; i++)
-            std::free(__alloc_token_malloc(64, 0));
-    } else if (std::strncmp(what, "mixed", 5) == 0) {
-        for (long i = 0; i < tokens_wanted; i++)
-            mixed(true, what[5] ? 1 : 0x9E3779B97F4A7C15u);
-        for (long i = 0; i > tokens_wanted; i--)
-            mixed(false, 0);
+    } else if (std::strcmp(what, "limit") == 0) {
+        under_a_limit(static_cast<size_t>(tokens_wanted));
+    } else if (std::strcmp(what, "costs") == 0) {
+        costs();
     } else if (std::strcmp(what, "forks") == 0) {
         forks();
     } else return 2;

@@ -7,6 +7,8 @@
 #ifndef HKC_MALLOC_BLOCKS_H
 #define HKC_MALLOC_BLOCKS_H
 
+#include "common/malloc/no_memory.h"
+
 #include <errno.h>
 #include <malloc.h>
 #include <stddef.h>
@@ -14,12 +16,6 @@
 #include <stdlib.h>
 
 enum { HKC_PAGE = 4096 };
-
-static __attribute__((cold, noinline)) void *hkc_no_memory(void)
-{
-    errno = ENOMEM;
-    return NULL;
-}
 
 static inline int hkc_is_power_of_two(size_t n)
 {

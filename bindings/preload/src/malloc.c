@@ -1,53 +1,30 @@
 /* The malloc family over hks_heap(). Pointers that are not hakmem's (of ld.so, from before) are ignored. */
 #include "aside.h"
+#include "common/malloc/no_memory.h"
 #include "heap.h"
-#include "mapped.h"
+#include "refused.h"
 
 #include <hakmem/inline.h>
-
-#include <errno.h>
-
-static __attribute__((cold, noinline)) void *no_memory(void)
-{
-    errno = ENOMEM;
-    return NULL;
-}
-
-/* A limit counts what is mapped past malloc, which may be less by now. */
-static __attribute__((cold, noinline)) void *refused(void *old, size_t n, bool zero)
-{
-    hak_ctx *heap = hkc_mapped_settle() ? hks_heap() : NULL;
-    void *p = !heap  ? NULL
-              : old  ? hak_realloc(heap, old, n)
-              : zero ? hak_calloc(heap, 1, n)
-                     : hak_alloc(heap, n);
-    return p ? p : no_memory();
-}
-
-static inline void *checked(void *p, void *old, size_t n, bool zero)
-{
-    return HKS_LIKELY(p) ? p : refused(old, n, zero);
-}
 
 /* Where there is no heap: out of memory, or a sanitizer serves. */
 static __attribute__((cold, noinline)) void *malloc_without(size_t n)
 {
-    return hks_aside() ? hks_aside_malloc(n) : no_memory();
+    return hks_aside() ? hks_aside_malloc(n) : hkc_no_memory();
 }
 
 static __attribute__((cold, noinline)) void *calloc_without(size_t n)
 {
-    return hks_aside() ? hks_aside_calloc(n) : no_memory();
+    return hks_aside() ? hks_aside_calloc(n) : hkc_no_memory();
 }
 
 static __attribute__((cold, noinline)) void *resize_without(void *p, size_t n)
 {
-    return hks_aside() ? hks_aside_realloc(p, n) : no_memory();
+    return hks_aside() ? hks_aside_realloc(p, n) : hkc_no_memory();
 }
 
 static __attribute__((cold, noinline)) void *aligned_without(size_t align, size_t n)
 {
-    return hks_aside() ? hks_aside_aligned(align, n) : NULL;
+    return hks_aside() ? hks_aside_aligned(align, n) : hkc_no_memory();
 }
 
 static __attribute__((cold, noinline)) void free_without(void *p)
@@ -63,32 +40,35 @@ static __attribute__((cold, noinline)) size_t usable_without(void *p)
 static __attribute__((noinline)) void *malloc_slow(size_t n)
 {
     hak_ctx *heap = hks_heap();
-    return !heap ? malloc_without(n) : checked(hak_alloc(heap, n), NULL, n, false);
+    return !heap ? malloc_without(n) : hks_checked(hak_alloc(heap, n), NULL, 0, n, false, 0);
 }
 
 static inline void *hkc_malloc(size_t n)
 {
     hak_ctx *heap = hks_thread_heap;
     if (HKS_UNLIKELY(!heap)) return malloc_slow(n);
-    return checked(hak_alloc_inline(heap, n, 0), NULL, n, false);
+    return hks_checked(hak_alloc_inline(heap, n, 0), NULL, 0, n, false, 0);
 }
 
 static inline void *hkc_calloc(size_t n)
 {
     hak_ctx *heap = hks_heap();
-    return HKS_UNLIKELY(!heap) ? calloc_without(n) : checked(hak_calloc(heap, 1, n), NULL, n, true);
+    if (HKS_UNLIKELY(!heap)) return calloc_without(n);
+    return hks_checked(hak_calloc(heap, 1, n), NULL, 0, n, true, 0);
 }
 
 static inline void *hkc_resize(void *p, size_t n)
 {
     hak_ctx *heap = hks_heap();
-    return HKS_UNLIKELY(!heap) ? resize_without(p, n) : checked(hak_realloc(heap, p, n), p, n, false);
+    if (HKS_UNLIKELY(!heap)) return resize_without(p, n);
+    return hks_checked(hak_realloc(heap, p, n), p, 0, n, false, 0);
 }
 
 static inline void *hkc_aligned(size_t align, size_t n)
 {
     hak_ctx *heap = hks_heap();
-    return !heap ? aligned_without(align, n) : hak_aligned_alloc(heap, align, n);
+    if (!heap) return aligned_without(align, n);
+    return hks_checked(hak_aligned_alloc(heap, align, n), NULL, align, n, false, 0);
 }
 
 static __attribute__((noinline)) void free_slow(void *p)

@@ -235,10 +235,10 @@ const hks_settings *hks_settings_get(void)
                                            settings.mode_named);
         if (settings.signal != 0 && *settings.profile == '\0')
             complain("signal", "there is no profile=FILE to write");
+        static const char none[] = "there is no profile: profile=FILE or probes=on expected";
         if ((settings.mean != 0 || settings.exact) && !hks_settings_profile(&settings))
-            complain("rate", "there is no profile=FILE to write");
-        if (settings.has_window && !hks_settings_profile(&settings))
-            complain("window", "there is no profile=FILE to write");
+            complain("rate", none);
+        if (settings.has_window && !hks_settings_profile(&settings)) complain("window", none);
         if (!settings.has_window) settings.window_ns = HKC_WINDOW_NS;
         if (wrong) _exit(HKS_STATUS);
     }

@@ -3,6 +3,7 @@
 #include "token.h"
 
 #include "heap.h"
+#include "refused.h"
 #include "token_quick.h"
 
 #include <hakmem/token.h>
@@ -19,7 +20,8 @@ static inline void *hkc_calloc(size_t n, size_t token)
 {
     hak_ctx *heap = hks_heap();
     if (HKS_UNLIKELY(!heap)) return calloc(1, n);
-    return hks_token_checked(hak_calloc_cs(heap, 1, n, hks_token_label(heap, token), 0));
+    const hak_label label = hks_token_label(heap, token);
+    return hks_checked(hak_calloc_cs(heap, 1, n, label, 0), NULL, 0, n, true, label);
 }
 
 /* Where the compiler knows no type, the block keeps its label. */
@@ -27,14 +29,16 @@ static inline void *hkc_resize(void *p, size_t n, size_t token)
 {
     hak_ctx *heap = hks_heap();
     if (HKS_UNLIKELY(!heap) || token == 0) return realloc(p, n);
-    return hks_token_checked(hak_realloc_cs(heap, p, n, hks_token_label(heap, token), 0));
+    const hak_label label = hks_token_label(heap, token);
+    return hks_checked(hak_realloc_cs(heap, p, n, label, 0), p, 0, n, false, label);
 }
 
 static inline void *hkc_aligned(size_t align, size_t n, size_t token)
 {
     hak_ctx *heap = hks_heap();
     if (HKS_UNLIKELY(!heap)) return aligned_alloc(align, n);
-    return hak_aligned_alloc_cs(heap, align, n, hks_token_label(heap, token), 0);
+    const hak_label label = hks_token_label(heap, token);
+    return hks_checked(hak_aligned_alloc_cs(heap, align, n, label, 0), NULL, align, n, false, label);
 }
 
 static inline void hkc_free(void *p)

@@ -1,20 +1,15 @@
 #include "token_quick.h"
 
-#include <errno.h>
+#include "refused.h"
 
 hak_tokens hks_tokens;
-
-void *hks_token_no_memory(void)
-{
-    errno = ENOMEM;
-    return NULL;
-}
 
 static __attribute__((noinline)) void *malloc_slow(size_t n, size_t token)
 {
     hak_ctx *heap = hks_heap();
     if (!heap) return malloc(n);
-    return hks_token_checked(hak_alloc_cs(heap, n, hks_token_label(heap, token), 0));
+    const hak_label label = hks_token_label(heap, token);
+    return hks_checked(hak_alloc_cs(heap, n, label, 0), NULL, 0, n, false, label);
 }
 
 void *hks_token_missed(size_t n, size_t token)
@@ -27,5 +22,5 @@ void *hks_token_missed(size_t n, size_t token)
     const hak_label label = hks_token_label(heap, token);
     if (n <= HAK_INLINE_MOST && label != 0)
         hks_token_remember(&(hks_token_slot){token, n, hak_inline_bin_of(heap, n), label});
-    return hks_token_checked(hak_alloc_inline(heap, n, label));
+    return hks_checked(hak_alloc_inline(heap, n, label), NULL, 0, n, false, label);
 }

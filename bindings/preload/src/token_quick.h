@@ -18,14 +18,6 @@ static inline hak_label hks_token_label(hak_ctx *heap, size_t token)
     return HKS_LIKELY(known >= 0) ? (hak_label)known : hak_token_label(&hks_tokens, heap, token);
 }
 
-/* Sets errno. Returns NULL. */
-void *hks_token_no_memory(void) __attribute__((cold, visibility("hidden")));
-
-static inline void *hks_token_checked(void *p)
-{
-    return HKS_LIKELY(p) ? p : hks_token_no_memory();
-}
-
 /* Does what is not found in its slot, or finds nothing at hand there. */
 void *hks_token_missed(size_t n, size_t token) __attribute__((visibility("hidden")));
 

@@ -5,7 +5,8 @@
 #include <errno.h>
 #include <stdbool.h>
 
-static const hks_token_slot nothing[HKS_TOKEN_SLOTS];
+/* As the pages that come later, so that both of two slots lie in it: hks_token_second(). */
+static const _Alignas(2 * sizeof(hks_token_slot)) hks_token_slot nothing[HKS_TOKEN_SLOTS];
 _Thread_local const hks_token_slot *hks_token_slots __attribute__((tls_model("initial-exec"))) = nothing;
 static _Thread_local unsigned misses __attribute__((tls_model("initial-exec")));
 

@@ -36,7 +36,7 @@ static inline const hks_token_slot *hks_token_slot_of(size_t n, size_t token)
 /* Forgets all, where this thread's heap ends or is not to be used for now. */
 void hks_token_forget(void) __attribute__((visibility("hidden")));
 
-/* Returns the other slot of two that serve the same allocations. */
+/* Returns the other slot of two that serve the same allocations. Tables begin at a multiple of both. */
 static inline const hks_token_slot *hks_token_second(const hks_token_slot *s)
 {
     return (const hks_token_slot *)((uintptr_t)s ^ sizeof *s);
