@@ -88,7 +88,9 @@ mrb_state *mruby_new(vm_heap *heap)
     return mrb;
 }
 
+/* mruby takes 48 KiB for a page of objects: of the usual 64 KiB, the error would leave nothing for what follows. */
 void mruby_limit(vm_heap *heap, size_t limit)
 {
-    vm_heap_limit(heap, limit, NULL, NULL);
+    const size_t most = (size_t)128 << 10;
+    hak_reserve_limit(&heap->reserve, heap->ctx, 0, limit, limit / 8 < most ? limit / 8 : most, NULL, NULL);
 }
