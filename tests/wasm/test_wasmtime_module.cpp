@@ -188,3 +188,41 @@ TEST_CASE("other hosts can have the copy, or the reason why there is none", "[mo
     CHECK(std::string(why) == "there is no module");
     CHECK(hak_wasm_module_expose(good.data(), good.size(), nullptr, &why) == -1);
 }
+
+TEST_CASE("a module whose copy is too large for wasmtime runs, and is not reset", "[module]")
+{
+    // As many globals as a module may have, which the copy exports beside the memory: one more than it may export.
+    const auto leb = [](size_t n) {
+        return std::string{char(128 | (n & 127)), char(128 | ((n >> 7) & 127)), char(128 | ((n >> 14) & 127)),
+                           char(n >> 21)};
+    };
+    const size_t count = 1000000;
+    std::string globals = leb(count);
+    for (size_t i = 0; i < count; i++)
+        globals.append("\x7f\1\x41\7\x0b", 5);
+    const std::string bytes = std::string("\0asm\1\0\0\0", 8) + section(1, std::string("\1\x60\0\1\x7f", 5)) +
+                              section(3, std::string("\1\0", 2)) + section(5, std::string("\1\0\1", 3)) +
+                              char(6) + leb(globals.size()) + globals +
+                              section(7, std::string("\1\5seven\0\0", 9)) +
+                              section(10, std::string("\1\4\0\x23\0\x0b", 6));
+    Runtime runtime;
+    wasmtime_error_t *error;
+    hak_wasmtime_module *module =
+        hak_wasmtime_module_new(hak_wasm_host_tenant(runtime.host), runtime.engine, runtime.linker,
+                                reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size(), &error);
+    require_none(error);
+    REQUIRE(hak_wasmtime_module_refused(module) != nullptr);
+    const std::string refused = hak_wasmtime_module_refused(module);
+    CHECK(refused.find("over a limit of wasmtime") != std::string::npos);
+    Instance guest;
+    wasm_trap_t *trap;
+    guest.instance = hak_wasmtime_instance_new(hak_wasm_host_tenant(runtime.host), module, nullptr, nullptr,
+                                               &error, &trap);
+    require_none(error);
+    CHECK(guest.call("seven") == 7);
+    const char *why = nullptr;
+    CHECK(hak_wasmtime_image_take(guest.instance, &why) == nullptr);
+    CHECK(std::string(why ? why : "") == refused);
+    guest.close();
+    hak_wasmtime_module_delete(module);
+}

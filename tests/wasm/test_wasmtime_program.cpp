@@ -205,3 +205,83 @@ TEST_CASE("no part of a program takes more than the tenant may have", "[program]
     hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
     hak_wasm_tenant_close(neighbour, HAK_WASM_RETIRE);
 }
+
+TEST_CASE("a part imports what another exports, and nothing of what hakmem sees of that one", "[program]")
+{
+    Runtime runtime;
+    Module provider(runtime, PROVIDER, nullptr, false);
+    const struct {
+        const char *import;
+        bool fine;
+    } cases[] = {
+        {"\"add\" (func (param i32) (result i32))", true},
+        {"\"memory\" (memory 1)", true},
+        {"\"table\" (table 4 funcref)", true},
+        {"\"count\" (global (mut i32))", true},
+        {"\"hak:memory\" (memory 1)", false},
+        {"\"hak:table:0\" (table 4 funcref)", false},
+        {"\"hak:global:1\" (global (mut i32))", false},
+        {"\"hak:function:0\" (func (result i32))", false},
+    };
+    for (const auto &c : cases) {
+        INFO(c.import);
+        Module plugin(runtime, std::string("(module (import \"provider\" ") + c.import + "))", nullptr,
+                      false);
+        Program program(runtime, hak_wasm_host_tenant(runtime.host),
+                        {{"provider", provider.module}, {nullptr, plugin.module}});
+        CHECK((program.instance != nullptr) == c.fine);
+        if (!c.fine) CHECK(program.error.find("unknown import") != std::string::npos);
+    }
+}
+
+namespace
+{
+
+wasm_config_t *with_threads()
+{
+    wasm_config_t *config = wasm_config_new();
+    wasmtime_config_wasm_threads_set(config, true);
+    wasmtime_config_shared_memory_set(config, true);
+    return config;
+}
+
+// The linker's "env" "m".
+void define_shared_memory(Runtime &runtime)
+{
+    wasm_memorytype_t *type;
+    require_none(wasmtime_memorytype_new(1, true, 1, false, true, 16, &type));
+    wasmtime_extern_t item;
+    item.kind = WASMTIME_EXTERN_SHAREDMEMORY;
+    require_none(wasmtime_sharedmemory_new(runtime.engine, type, &item.of.sharedmemory));
+    wasmtime_store_t *store = wasmtime_store_new(runtime.engine, nullptr, nullptr);
+    require_none(
+        wasmtime_linker_define(runtime.linker, wasmtime_store_context(store), "env", 3, "m", 1, &item));
+    wasmtime_store_delete(store);
+    wasmtime_extern_delete(&item);
+    wasm_memorytype_delete(type);
+}
+
+} // namespace
+
+// Of all that a program imports and that changes, such a memory alone can be no part's: it belongs to no store.
+TEST_CASE("a program with a shared memory of the linker's has no image", "[program]")
+{
+    Runtime runtime(guarded(), with_threads());
+    define_shared_memory(runtime);
+    Module own(runtime, "(module (memory 1))", nullptr, false);
+    Module borrows(runtime, R"((module (import "env" "m" (memory 1 1 shared))
+        (func (export "store") (param i32) (i32.store (i32.const 8) (local.get 0)))
+        (func (export "load") (result i32) (i32.load (i32.const 8)))))",
+                   nullptr, false);
+    CHECK(borrows.refused() == "its memory is shared between threads");
+    Program program(runtime, hak_wasm_host_tenant(runtime.host),
+                    {{"own", own.module}, {nullptr, borrows.module}});
+    REQUIRE(program.error == "");
+    const char *why = nullptr;
+    hak_wasmtime_image *image = hak_wasmtime_image_take(program.instance, &why);
+    CHECK(image == nullptr);
+    CHECK(std::string(why ? why : "") == "its memory is shared between threads");
+    program.call("store", 7);
+    CHECK(program.call("load") == 7);
+    hak_wasmtime_image_drop(image);
+}

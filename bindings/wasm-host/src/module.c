@@ -130,12 +130,14 @@ static void read_elements(scan *s, hkw_reader r)
     if (r.bad) s->broken = "hakmem: the module's element segments cannot be read";
 }
 
-static void skip_limits(hkw_reader *r)
+/* Returns the flags. */
+static uint8_t read_limits(hkw_reader *r)
 {
     const uint8_t flags = hkw_read_byte(r);
     hkw_read_leb(r);
     if (flags & 1) hkw_read_leb(r);
     if (flags & 8) hkw_read_leb(r); /* the size of a page */
+    return flags;
 }
 
 static void read_import(scan *s, hkw_reader *r)
@@ -157,12 +159,14 @@ static void read_import(scan *s, hkw_reader *r)
         s->borrowed = "it imports a table";
         s->imported_tables++;
         hkw_read_type(r);
-        skip_limits(r);
+        read_limits(r);
         break;
     case EXTERN_MEMORY:
         s->borrowed = "it imports its memory";
         s->imported_memories++;
-        skip_limits(r);
+        /* Such a memory can be the linker's, which no part of a program brings back. Any other memory belongs
+         * to a store, and so to a part of the program. */
+        if (read_limits(r) & 2) s->refused = "its memory is shared between threads";
         break;
     default:
         r->bad = true;

@@ -102,6 +102,7 @@ void hkw_slots_destroy(hkw_slots *s)
     hkw_mappings_give(&s->mappings, atomic_load(&s->mappings.used));
     for (size_t i = 0; i < HKW_SHARDS; i++)
         pthread_mutex_destroy(&s->shard[i].lock);
+    pthread_mutex_destroy(&s->attached_lock);
     pthread_mutex_destroy(&s->lock);
     hkw_pages_destroy(&s->pages);
 }

@@ -66,12 +66,27 @@ static void make_code(hak_wasmtime_module *m, const char *folder, const uint8_t 
     if (!*error && folder) keep(m, folder, bytes, size);
 }
 
+/* Compiles the module itself, of which the copy failed: with its exports the copy can be over a limit of
+ * wasmtime's. Only a valid module is worth a second try; *error is of the one that is tried last. */
+static void make_without_copy(hak_wasmtime_module *m, const char *folder, const uint8_t *bytes, size_t size,
+                              wasmtime_error_t **error)
+{
+    wasmtime_error_delete(*error);
+    *error = wasmtime_module_validate(m->engine, bytes, size);
+    if (*error) return;
+    m->refused = m->alone_refused = "a copy of it that shows its state is over a limit of wasmtime's";
+    m->globals = m->functions = 0;
+    m->tables_change = false;
+    make_code(m, folder, bytes, size, error);
+}
+
 static const char *compile(hak_wasmtime_module *m, const hkw_module *binary, const uint8_t *bytes,
                            size_t size, const char *folder, wasmtime_error_t **error)
 {
     /* Code is larger than what it is made of: who has no room for that has none for the code. */
     if (!pay(m, size)) return "hakmem: the module does not fit into the tenant's limit";
     make_code(m, folder, binary->bytes ? binary->bytes : bytes, binary->bytes ? binary->size : size, error);
+    if (*error && binary->bytes) make_without_copy(m, folder, bytes, size, error);
     if (*error) return NULL;
     if (binary->broken) return binary->broken;
     if (binary->memories > HAK_WASMTIME_MEMORIES)
@@ -243,6 +258,34 @@ static hak_wasmtime_instance *alloc_parts(hak_wasm_tenant *tenant, const hak_was
     return last;
 }
 
+static bool is_added(const wasm_name_t *export)
+{
+    const size_t prefix = sizeof HKW_EXPORT_PREFIX - 1;
+    return export->size >= prefix && memcmp(export->data, HKW_EXPORT_PREFIX, prefix) == 0;
+}
+
+/* Shows the parts behind this one what its module exports, and not what the copy adds: a part's own memory is
+ * hidden from other parts. The exports are asked for by name, since wasmtime counts to the n-th from the first. */
+static wasmtime_error_t *define_part(wasmtime_linker_t *linker, const hak_wasmtime_instance *i,
+                                     const char *name)
+{
+    wasm_exporttype_vec_t exports;
+    wasmtime_error_t *error = NULL;
+    wasmtime_module_exports(i->module->module, &exports);
+    for (size_t n = 0; n < exports.size && !error; n++) {
+        const wasm_name_t *export = wasm_exporttype_name(exports.data[n]);
+        wasmtime_extern_t item;
+        if (is_added(export) ||
+            !wasmtime_instance_export_get(i->context, &i->instance, export->data, export->size, &item))
+            continue;
+        error =
+            wasmtime_linker_define(linker, i->context, name, strlen(name), export->data, export->size, &item);
+        wasmtime_extern_delete(&item);
+    }
+    wasm_exporttype_vec_delete(&exports);
+    return error;
+}
+
 /* From the first to the last. linker: the program's own, to which each part is added; NULL = there is one part,
  * which has its own. */
 static wasmtime_error_t *instantiate(hak_wasmtime_instance *i, const hak_wasmtime_part *parts, size_t count,
@@ -256,7 +299,7 @@ static wasmtime_error_t *instantiate(hak_wasmtime_instance *i, const hak_wasmtim
     const char *name = parts[count - 1].name;
     error = wasmtime_linker_instantiate(linker, i->context, i->module->module, &i->instance, trap);
     if (error || *trap || !name) return error;
-    return wasmtime_linker_define_instance(linker, i->context, name, strlen(name), &i->instance);
+    return define_part(linker, i, name);
 }
 
 static hak_wasmtime_instance *new_program(hak_wasm_tenant *tenant, const hak_wasmtime_part *parts,

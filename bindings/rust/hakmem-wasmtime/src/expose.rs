@@ -18,6 +18,9 @@ pub(crate) const FUNCTION: &str = "hak:function:";
 /// everything that they can change, under names with `hak:`. Refused, with the reason, where there is something that
 /// nobody could bring back: segments that are dropped, memories, tables and mutable globals that are imported, references
 /// other than to functions, shared memories, more than one memory.
+///
+/// Who links further modules to the guest's instance in its store defines the exports one by one, without those with
+/// `hak:`: `Linker::instance` would show them the memory that the module itself does not export.
 pub fn expose(module: &[u8]) -> Result<Vec<u8>, Error> {
     let mut copy = sys::hak_wasm_code { bytes: null_mut(), size: 0 };
     let mut why: *const c_char = null();

@@ -313,7 +313,9 @@ HAK_API void hak_wasm_code_free(hak_wasm_code *code);
  * if code changes tables, tables as "hak:table:N" and the functions that elements may be as "hak:function:N",
  * each N from 0. (hak_wasmtime_module_new makes such copies by itself.) Returns 0, and *copy is to be freed;
  * -1 with a static text in *why, if why is not NULL: there is other state, for instance dropped segments,
- * imported memories or references, or the binary cannot be read. Cost: a pass over the binary, and a copy. */
+ * imported memories or references, or the binary cannot be read. A host that links other modules to an
+ * instance of the copy defines its exports one by one, without these: else the others read a memory that the
+ * module itself does not export. Cost: a pass over the binary, and a copy. */
 HAK_API int hak_wasm_module_expose(const void *bytes, size_t size, hak_wasm_code *copy, const char **why);
 
 /* ---- Processor time ------------------------------------------------------------------------------ */

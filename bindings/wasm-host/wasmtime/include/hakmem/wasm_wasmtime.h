@@ -20,10 +20,11 @@
  * WHAT A RESET COVERS
  *   hak_wasmtime_module_new reads the module. If everything that its instances can change is at most one
  *   linear memory of their own, mutable globals of numbers, and tables of functions, it compiles a copy that
- *   exports these under names beginning with "hak:", and a reset restores all of the instance's state, after
- *   a trap too. Else hak_wasmtime_module_refused says why not: code that drops segments, tables of other
- *   references that change, an imported table, memory or mutable global, reference-typed globals, threads, GC
- *   types. Tables that no code changes cost a reset nothing; others cost a call of wasmtime for each element.
+ *   exports these under names beginning with "hak:" (which other parts of a program do not see), and a reset
+ *   restores all of the instance's state, after a trap too. Else hak_wasmtime_module_refused says why not:
+ *   code that drops segments, tables of other references that change, an imported table, memory or mutable
+ *   global, reference-typed globals, threads, GC types, more exports in the copy than wasmtime takes. Tables
+ *   that no code changes cost a reset nothing; others cost a call of wasmtime for each element.
  *   What the embedder keeps for the guest, WASI descriptors for example, or changes in a table that no code
  *   changes, is the embedder's to reset.
  *   Instances of several modules that import from each other are a program (hak_wasmtime_program_new): it has
@@ -140,8 +141,9 @@ typedef struct hak_wasmtime_part {
  * tenant, with the limits of one; all its parts together have HAK_WASMTIME_MEMORIES memories at most. Every
  * function for an instance takes the program: hak_wasmtime_instance_get returns the last part, close ends
  * all, images and resets cover the state of all. The modules must be of the linker's engine and outlive the
- * program. Returns NULL with an error or a trap. Cost beyond instances of the modules: a copy of the linker,
- * and looking up each import by name. */
+ * program. What the linker defines must not belong to a store: wasmtime panics. Returns NULL with an error or
+ * a trap. Cost beyond instances of the modules: a copy of the linker, defining each export of the named parts
+ * in the copy, and looking up each import by name. */
 HAK_API hak_wasmtime_instance *hak_wasmtime_program_new(hak_wasm_tenant *tenant,
                                                         const hak_wasmtime_part *parts, size_t count,
                                                         const wasmtime_linker_t *linker, void *data,
