@@ -195,7 +195,7 @@ typedef struct hak_profile_info {
     unsigned marks;         /* windows that there are beside that of the start */
     uint64_t window_ns;     /* what windows by hak_profile_options.window_ns last by now */
     double dropped_bytes;   /* that the dropped samples stood for, of all that was allocated. COUNTED: 0 */
-    size_t apart_bytes;     /* of table_bytes those that lie apart from the context: in no sum of hak_stats but
+    size_t apart_bytes; /* of table_bytes those that lie apart from the context: in no sum of hak_stats but
                                reserved_bytes. Since 0.1 */
 } hak_profile_info;
 /* Fills in *info. Returns 0, or -1 if info->size is not set or there is no profile. Cost: constant; COUNTED:

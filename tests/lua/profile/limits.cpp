@@ -46,7 +46,9 @@ lua_State *limited_state()
 std::string chunks(int n)
 {
     return "local load = loadstring or load\n"
-           "for i = 1, " + std::to_string(n) + " do load('return {}', '=' .. i)() end\n"
+           "for i = 1, " +
+           std::to_string(n) +
+           " do load('return {}', '=' .. i)() end\n"
            "return 'done'";
 }
 
