@@ -3,6 +3,8 @@
 #include "common/format.h"
 #include "common/pages.h"
 
+#include <hakmem/profile.h>
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,12 +101,19 @@ static size_t pinned_bytes(hkc_parts *p, const hak_ctx *ctx)
     return sum;
 }
 
+/* Of a profile's table what the context is not charged for. */
+static size_t apart_bytes(const hak_ctx *ctx)
+{
+    hak_profile_info info = {.size = sizeof info};
+    return hak_profile_stats(ctx, &info) == 0 ? info.apart_bytes : 0;
+}
+
 void hkc_parts_live(hkc_parts *p, const hak_ctx *ctx, const hak_stats *stats, size_t count)
 {
     if (!p) return;
     p->live += stats->live_bytes;
     p->between += pinned_bytes(p, ctx);
-    p->metadata += stats->metadata_bytes;
+    p->metadata += stats->metadata_bytes + apart_bytes(ctx);
     p->unused += stats->cached_bytes - least(stats->cached_bytes, stats->released_bytes);
     for (size_t i = 0; i < count; i++)
         if (p->infos[i].label && p->infos[i].live_bytes > 0)

@@ -6,6 +6,8 @@ extern "C" {
 
 #include "catch.h"
 
+#include <hakmem/profile.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -189,6 +191,32 @@ TEST_CASE("the parts of this process sum up to its resident memory")
     hak_ctx_destroy(beside);
     hak_ctx_destroy(ctx);
     munmap(mapped, others);
+}
+
+TEST_CASE("the table of a profile is hakmem's own, also where it lies apart from the context")
+{
+    hak_ctx *ctx = hak_ctx_new(nullptr, nullptr);
+    const size_t before = taken({ctx}).of("mapped");
+    hak_profile_options options = HAK_PROFILE_OPTIONS_INIT;
+    options.mode = HAK_PROFILE_EXACT;
+    options.table_bytes = 64 << 20;
+    options.apart = true;
+    REQUIRE(hak_profile_start(ctx, &options) == 0);
+    std::vector<void *> blocks;
+    for (int i = 0; i < 100000; i++)
+        blocks.push_back(hak_alloc(ctx, 16));
+    hak_profile_info info = {};
+    info.size = sizeof info;
+    REQUIRE(hak_profile_stats(ctx, &info) == 0);
+    REQUIRE(info.table_bytes > 4 << 20);
+    {
+        taken t({ctx});
+        check_sum(t);
+        CHECK(t.of("metadata") >= info.table_bytes);
+        CHECK(t.of("unnamed") < 2 << 20);
+        CHECK(t.of("mapped") < before + (2 << 20));
+    }
+    hak_ctx_destroy(ctx);
 }
 
 TEST_CASE("memory that nobody touched is in no part")

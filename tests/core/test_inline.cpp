@@ -256,3 +256,71 @@ TEST_CASE("inline: a bin that is kept has nothing at hand while it is not the on
     CHECK(taken > 100);
     require_sound(ctx);
 }
+
+namespace
+{
+
+// Counts one by one from the start.
+void start_counting(hak_ctx *ctx)
+{
+    hak_profile_options profile = HAK_PROFILE_OPTIONS_INIT;
+    profile.mean = size_t(1) << 40; // no sample is due
+    profile.one_by_one = true;
+    REQUIRE(hak_profile_start(ctx, &profile) == 0);
+}
+
+} // namespace
+
+TEST_CASE("inline: a bin from before the bins moved gives a profile nothing")
+{
+    TestSpace s;
+    Options options = ctx_options();
+    options.packed_bytes = HAK_NONE;
+    TestCtx ctx(s.space, &options);
+    std::set<void *> live;
+    std::vector<void *> blocks;
+    for (int i = 0; i < 20; i++)
+        blocks.push_back(hak_alloc(ctx, 64));
+    for (void *p : blocks)
+        hak_free(ctx, p);
+    hak_inline_bin *const kept = hak_inline_bin_of(ctx, 64);
+    REQUIRE(kept->top > kept->lo);
+    REQUIRE(hak_profile_start(ctx, nullptr) == 0); // in batches
+    REQUIRE(hak_profile_stop(ctx) == 0);
+    start_counting(ctx);
+    hak_inline_bin *const now = hak_inline_bin_of(ctx, 64);
+    CHECK(now != kept);
+    CHECK(hak_alloc_counted(ctx, kept, 64, hak_inline_left_at) == nullptr);
+    while (void *p = hak_alloc_counted(ctx, now, 64, hak_inline_left_at))
+        if (!live.insert(p).second) FAIL("a block twice");
+    CHECK(live.size() > 5);
+    for (void *p : live)
+        hak_free(ctx, p);
+    require_sound(ctx);
+}
+
+TEST_CASE("inline: a magazine that is shut for good gives a profile nothing")
+{
+    // Small blocks that are packed, whose magazines write no labels.
+    TestSpace s;
+    TestCtx ctx(s.space);
+    REQUIRE(hak_label_define(ctx, "early") == 1);
+    std::vector<void *> blocks;
+    size_t shut = 0;
+    for (size_t n = 8; n <= 64 && shut == 0; n += 8) {
+        for (int i = 0; i < 3000; i++)
+            blocks.push_back(hak_alloc_cs(ctx, n, 1, 0));
+        const hak_inline_bin *bin = hak_inline_bin_of(ctx, n);
+        for (int i = 0; i < 2000 && bin->top == bin->slots; i++) {
+            hak_free(ctx, blocks.back());
+            blocks.pop_back();
+        }
+        if (bin->top != bin->slots && !hak_inline_at_hand(bin)) shut = n;
+    }
+    REQUIRE(shut != 0);
+    start_counting(ctx);
+    CHECK(hak_alloc_counted(ctx, hak_inline_bin_of(ctx, shut), shut, hak_inline_left_at) == nullptr);
+    for (void *p : blocks)
+        hak_free(ctx, p);
+    require_sound(ctx);
+}

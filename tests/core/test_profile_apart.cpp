@@ -114,6 +114,25 @@ TEST_CASE("profile apart: the table goes back by reset, with the context and wit
     if (end < 2) hak_ctx_destroy(ctx);
 }
 
+TEST_CASE("profile apart: the table's pages are the space's, and the profile says how many bytes lie apart")
+{
+    TestSpace s;
+    TestCtx ctx(s.space);
+    std::vector<void *> blocks;
+    hak_profile_options options = apart_options(HAK_PROFILE_EXACT);
+    for (const bool apart : {true, false}) {
+        options.apart = apart;
+        REQUIRE(hak_profile_start(ctx, &options) == 0);
+        fill(ctx, options.mode, 5000, blocks);
+        CHECK(info_of(ctx).table_bytes > 200 * KiB);
+        CHECK(info_of(ctx).apart_bytes == (apart ? info_of(ctx).table_bytes : 0));
+        CHECK(hak_space_bytes_within(s.space, nullptr, SIZE_MAX) == stats_of(ctx).reserved_bytes);
+        REQUIRE(hak_profile_stop(ctx) == 0);
+    }
+    for (void *p : blocks)
+        hak_free(ctx, p);
+}
+
 TEST_CASE("profile apart: a profile begins again elsewhere than the one before")
 {
     const auto mode = GENERATE(HAK_PROFILE_SAMPLED, HAK_PROFILE_EXACT, HAK_PROFILE_COUNTED);

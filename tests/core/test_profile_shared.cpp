@@ -371,3 +371,88 @@ TEST_CASE("profile shared: no memory for it")
     CHECK(hak_alloc(ctx, 100) == nullptr);
     require_sound(ctx);
 }
+
+// Each block has a stack of its own, as deep as stacks are, so that pages of the table are full again and again.
+TEST_CASE("profile shared: threads that bring new stacks lose none while the table has room")
+{
+    TestSpace s;
+    Options o = shared_options();
+    TestCtx ctx(s.space, &o);
+    hak_profile_options options = exact_options();
+    options.table_bytes = 256 * MiB;
+    options.depth = HAK_PROFILE_DEPTH_MOST;
+    options.frames = [](void *, hak_ctx *, hak_site site, uintptr_t *out, size_t room) {
+        for (size_t i = 0; i < room; i++)
+            out[i] = site + i;
+        return room;
+    };
+    REQUIRE(hak_profile_start(ctx, &options) == 0);
+    std::vector<std::thread> threads;
+    constexpr uintptr_t THREADS = 4, EACH = 1500;
+    for (uintptr_t t = 0; t < THREADS; t++)
+        threads.emplace_back([&, t] {
+            for (uintptr_t i = 1; i <= EACH; i++)
+                hak_free(ctx, hak_alloc_cs(ctx, 64, 0, (t * EACH + i) * 1000));
+            hak_ctx_thread_done(ctx);
+        });
+    for (std::thread &t : threads)
+        t.join();
+    CHECK(info_of(ctx).dropped_stacks == 0);
+    CHECK(info_of(ctx).dropped_samples == 0);
+    CHECK(info_of(ctx).stacks == THREADS * EACH);
+}
+
+// A mapping that moves leaves its old place to other threads, before the context has heard of the new one.
+TEST_CASE("profile shared: a sample is not known at the place that its pages leave")
+{
+    struct Mover : FakeOs {
+        hak_ctx *ctx = nullptr;
+        int moves = 0, known = 0;
+    } m;
+    hak_os os = *m.table();
+    os.user = static_cast<FakeOs *>(&m);
+    os.remap = [](void *user, void *p, size_t old_n, size_t n, uintptr_t below) {
+        Mover *mover = static_cast<Mover *>(static_cast<FakeOs *>(user));
+        void *q = mover->table()->remap(user, p, old_n, n, below);
+        if (q && q != p) {
+            mover->moves++;
+            mover->known += hak_profile_reuse(mover->ctx, p, 0, 99) != 0;
+        }
+        return q;
+    };
+    SpaceOptions so = space_options(m);
+    so.os = &os;
+    hak_space *space = hak_space_new(&so);
+    REQUIRE(space != nullptr);
+    {
+        Options o = ctx_options();
+        o.shared = GENERATE(false, true);
+        TestCtx ctx(space, &o);
+        m.ctx = ctx;
+        hak_profile_options options = exact_options();
+        REQUIRE(hak_profile_start(ctx, &options) == 0);
+        std::vector<void *> blocks;
+        void *p = hak_alloc_cs(ctx, 3 * MiB, 0, 7);
+        for (size_t n = 4; n < 40; n += 3) {
+            blocks.push_back(hak_alloc_cs(ctx, 3 * MiB, 0, 8)); // lies in the way
+            p = hak_realloc_cs(ctx, p, n * MiB, 0, 9);
+            REQUIRE(p != nullptr);
+        }
+        CHECK(m.moves > 5);
+        CHECK(m.known == 0);
+        const auto stacks = stacks_of(ctx);
+        double live[10] = {};
+        for (const auto &[key, stack] : stacks)
+            if (stack.site < 10) live[stack.site] += stack.live_blocks;
+        CHECK(live[7] + live[9] == 1);
+        CHECK(live[8] == double(blocks.size()));
+        CHECK(sums_of(ctx).live_bytes == double(hak_ctx_live_bytes(ctx)));
+        for (void *block : blocks)
+            hak_free(ctx, block);
+        hak_free(ctx, p);
+        CHECK(sums_of(ctx).live_blocks == 0);
+        require_sound(ctx);
+    }
+    hak_space_delete(space);
+    CHECK(m.close() == "");
+}

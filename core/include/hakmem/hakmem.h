@@ -612,8 +612,9 @@ HAK_API hak_ctx *hak_ctx_of(const hak_space *space, const void *p);
 /* Returns the space in which ctx is: its own, or the one that hak_ctx_new was given. Fast. [any thread] */
 HAK_API hak_space *hak_ctx_space(const hak_ctx *ctx);
 /* Returns how many of the n bytes from p on belong to the space: to its extents and their metadata, the
- * caller's buffer, big blocks, or room behind big blocks. Never dereferences p. Cost: a step for each extent,
- * and for each big block that begins in these bytes, under the lock of the space. [any thread] */
+ * caller's buffer, big blocks, room behind big blocks, or tables of profiles that lie apart from their contexts.
+ * Never dereferences p. Cost: a step for each extent, for each big block that begins in these bytes, and for each
+ * group of pages of such tables, under the lock of the space. [any thread] */
 HAK_API size_t hak_space_bytes_within(hak_space *space, const void *p, size_t n);
 /* Frees a block, by a thread that may free in its context, for hosts that lost that; ignores what is not of
  * this space. Cost: that of hak_ctx_of and of hak_free. */

@@ -112,7 +112,8 @@ static inline void *hak_alloc_counted(hak_ctx *ctx, hak_inline_bin *bin, size_t 
 {
     int64_t *left = (int64_t *)(void *)((char *)ctx + left_at);
     void **top = bin->top;
-    if (__builtin_expect(bin->lo <= top || top <= bin->slots, 0)) return NULL;
+    /* The profile shuts a magazine by this `lo` alone: others that are shut are not for the host. */
+    if (__builtin_expect(bin->lo != (void **)UINTPTR_MAX || top <= bin->slots, 0)) return NULL;
     int64_t rest = *left - (int64_t)size;
     if (__builtin_expect(rest < 0, 0)) return NULL;
     *left = rest;

@@ -58,11 +58,16 @@ typedef enum hak_profile_mode {
 typedef size_t hak_frames_fn(void *user, hak_ctx *ctx, hak_site site, uintptr_t *frames, size_t room);
 
 /* Is told that the block of n bytes at p became a sample, which stands for `bytes` bytes. user: as for frames.
- * Runs inside the call that allocates, on its thread, with no lock held, and must not call into ctx. */
+ * Runs inside the call that allocates, on its thread, with no lock held, and must not call into ctx. As no lock is
+ * held, a thread may be about to run the function when the profile is stopped, reset or started with another one:
+ * the function and `user` stay valid until no thread is inside of an allocation, realloc or free of the context. */
 typedef void hak_sample_made_fn(void *user, const void *p, size_t n, double bytes);
 /* Is told that the block at p, a sample, is about to be freed, has moved elsewhere, changes hands
- * (hak_profile_reuse), or is no sample any more because it shrank. Not called for what hak_profile_reset,
- * hak_profile_start and hak_ctx_destroy forget. Runs as hak_sample_made_fn does, inside of frees too. */
+ * (hak_profile_reuse), or is no sample any more because it shrank. Called after hak_profile_stop too, for samples
+ * from before. Not called for what hak_profile_reset, hak_profile_start and hak_ctx_destroy forget, nor for a block
+ * that is resized in place and stays a sample. A realloc that moves the pages of a block tells of the old and the
+ * new place after the move; in a shared context another thread may have been told of a sample at the old place by
+ * then. Runs as hak_sample_made_fn does, and stays valid as long, inside of frees too. */
 typedef void hak_sample_gone_fn(void *user, const void *p);
 
 enum { HAK_PROFILE_DEPTH_MOST = 128 };
@@ -190,6 +195,8 @@ typedef struct hak_profile_info {
     unsigned marks;         /* windows that there are beside that of the start */
     uint64_t window_ns;     /* what windows by hak_profile_options.window_ns last by now */
     double dropped_bytes;   /* that the dropped samples stood for, of all that was allocated. COUNTED: 0 */
+    size_t apart_bytes; /* of table_bytes those that lie apart from the context: in no sum of hak_stats but
+                               reserved_bytes. Since 0.1 */
 } hak_profile_info;
 /* Fills in *info. Returns 0, or -1 if info->size is not set or there is no profile. Cost: constant; COUNTED:
  * a step for each stack. */

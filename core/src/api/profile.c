@@ -328,6 +328,7 @@ int hak_profile_stats(const hak_ctx *ctx, hak_profile_info *out)
         .marks = k->marks ? k->marks->number : 0,
         .window_ns = k->window_ns,
         .dropped_bytes = k->dropped_bytes,
+        .apart_bytes = k->apart_bytes,
     };
     hk_profile_unlock(k);
     hk_sized_write(out, &info, sizeof info);

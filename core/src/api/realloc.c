@@ -125,6 +125,15 @@ static HK_COLD void *grow_last(hak_ctx *ctx, void *p, size_t n)
     return run ? hk_run_move(ctx, e, p, n) : NULL;
 }
 
+static void *resize_big(hak_ctx *ctx, void *p, size_t n)
+{
+    hk_profile *k = hk_profile_of(ctx);
+    hk_sample *s = k ? hk_profile_sample_leave(k, p) : NULL;
+    void *q = hk_big_resize(ctx, hk_big_find(ctx, p), n);
+    if (s) hk_profile_sample_arrive(k, s, p, q ? q : p);
+    return q;
+}
+
 /* The block resized without a copy: p or, for big blocks, where its pages were moved. NULL = cannot. */
 static HK_NOINLINE void *resize_here(hak_ctx *ctx, void *p, size_t size, size_t n)
 {
@@ -135,7 +144,7 @@ static HK_NOINLINE void *resize_here(hak_ctx *ctx, void *p, size_t size, size_t 
     n = hk_with_canary(ctx, n);
     if (kind < HK_BINS) return n > HK_SMALL_MAX && n <= HK_RUN_MAX && hk_run_resize(ctx, e, p, n) ? p : NULL;
     if (n <= HK_RUN_MAX && hk_whole(ctx)->checked & HK_CHECKED) return NULL;
-    return n <= size && size - n <= size / 8 ? p : hk_big_resize(ctx, hk_big_find(ctx, p), n);
+    return n <= size && size - n <= size / 8 ? p : resize_big(ctx, p, n);
 }
 
 static void *resize(hak_ctx *ctx, void *p, size_t size, size_t n)

@@ -9,6 +9,7 @@
 #include "heap/slab.h"
 #include "shared/remote.h"
 #include "shared/thread_heap.h"
+#include "space/apart.h"
 
 size_t hak_usable_size(const hak_ctx *ctx, const void *p)
 {
@@ -38,7 +39,7 @@ hak_space *hak_ctx_space(const hak_ctx *ctx)
 size_t hak_space_bytes_within(hak_space *space, const void *p, size_t n)
 {
     uintptr_t from = (uintptr_t)p, to = from + hk_min(n, UINTPTR_MAX - from);
-    size_t sum = hk_big_bytes_within(space, from, to);
+    size_t sum = hk_big_bytes_within(space, from, to) + hk_apart_bytes_within(space, from, to);
     for (uint32_t i = 0, all = atomic_load_explicit(&space->extents, memory_order_acquire); i < all; i++) {
         const hk_extent *e = hk_extent_number(space, i);
         sum += hk_bytes_within((uintptr_t)e->reserved, e->reserved_size, from, to);

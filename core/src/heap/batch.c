@@ -21,10 +21,14 @@ static bool make(hak_ctx *ctx)
     hk_slab *s = hk_meta_units(ctx, sizeof(hk_batches), &zero);
     if (!s) return false;
     hk_batches *b = hk_meta_start(ctx, s);
+    hk_bin *old = ctx->bins;
     memcpy(b, hk_batches_of(ctx), offsetof(hk_batches, next));
     memset(b->next, 0, sizeof b->next);
     ctx->bins = b->bins;
     set(ctx, HK_BATCHES_MADE);
+    /* A host may have kept a pointer to one of them (hakmem/inline.h), and all of them are shut. */
+    for (unsigned kind = 0; kind < HK_BINS; kind++)
+        old[kind].top = old[kind].slots;
     return true;
 }
 

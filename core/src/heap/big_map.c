@@ -123,12 +123,6 @@ hak_ctx *hk_big_owner(hak_space *s, const void *p)
     return owner;
 }
 
-size_t hk_bytes_within(uintptr_t start, size_t n, uintptr_t from, uintptr_t to)
-{
-    uintptr_t first = hk_max(start, from), end = hk_min(start + n, to);
-    return first < end ? end - first : 0;
-}
-
 /* As deep as the tree: about 2 log2(n) calls at a time. */
 static size_t sum_within(const hk_big *b, uintptr_t from, uintptr_t to)
 {

@@ -34,8 +34,6 @@ hk_big *hk_big_find(const hak_ctx *ctx, const void *p);
 hk_big *hk_big_at(hak_space *space, const void *p);
 /* The context whose live block p lies in. NULL = no block of the space. [any thread] */
 hak_ctx *hk_big_owner(hak_space *space, const void *p);
-/* How many of n bytes from `start` on lie from one address to another. */
-size_t hk_bytes_within(uintptr_t start, size_t n, uintptr_t from, uintptr_t to);
 /* Bytes of such blocks, and of their room, from one address to another. [any thread] */
 size_t hk_big_bytes_within(hak_space *space, uintptr_t from, uintptr_t to);
 /* Unmaps all of them, live ones too, when the space ends. */

@@ -13,6 +13,7 @@ hak_profile_counts *hk_profile_counts_of(hk_profile *k, const uintptr_t *frames,
     hk_profile_prepare(k, depth);
     hk_stack *s = hk_profile_stack_of(k, frames, depth, 0, hk_label_known(k->ctx, label));
     if (!s) k->dropped_stacks++;
+    hk_profile_unlock(k);
     return s ? &((hk_tallied *)s)->counts : NULL;
 }
 
@@ -32,18 +33,18 @@ hk_sums hk_stack_sums(const hk_profile *k, const hk_stack *s)
 {
     if (!k->counted) return ((const hk_sampled *)s)->sums;
     const hak_profile_counts *c = &((const hk_tallied *)s)->counts;
-    const uint64_t live_blocks = c->alloc_blocks - c->freed_blocks;
+    const hk_mark_value now = hk_tallied_now(s);
     return (hk_sums){
-        .alloc_blocks = (double)c->alloc_blocks,
-        .alloc_bytes = (double)c->alloc_bytes,
-        .live_blocks = (double)live_blocks,
-        .live_bytes = (double)(c->alloc_bytes - c->freed_bytes),
+        .alloc_blocks = now.alloc_blocks,
+        .alloc_bytes = now.alloc_bytes,
+        .live_blocks = now.live_blocks,
+        .live_bytes = now.live_bytes,
         .peak_blocks = (double)c->peak_blocks,
         .peak_bytes = (double)c->peak_bytes,
         .grown_blocks = (double)c->grown_blocks,
         .grown_bytes = (double)c->grown_bytes,
         .samples = c->alloc_blocks,
-        .live_samples = live_blocks,
+        .live_samples = c->alloc_blocks - c->freed_blocks,
         .peak_seen = k->peak_seq - (uint32_t)((uint32_t)k->peak_seq - c->peak_seen),
         .largest = (size_t)c->largest_bytes,
     };

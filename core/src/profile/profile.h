@@ -71,6 +71,16 @@ typedef struct hk_mark_value {
     double alloc_blocks, alloc_bytes, live_blocks, live_bytes, alloc_var, freed_var;
 } hk_mark_value;
 
+/* What a stack is at that the host counts. */
+HK_INLINE hk_mark_value hk_tallied_now(const hk_stack *s)
+{
+    const hak_profile_counts *c = &((const hk_tallied *)s)->counts;
+    return (hk_mark_value){.alloc_blocks = (double)c->alloc_blocks,
+                           .alloc_bytes = (double)c->alloc_bytes,
+                           .live_blocks = (double)(c->alloc_blocks - c->freed_blocks),
+                           .live_bytes = (double)(c->alloc_bytes - c->freed_bytes)};
+}
+
 /* What a stack was at from mark `serial` on, until its next value. A stack that does not change has one value
  * for all marks. */
 typedef struct hk_value {
@@ -126,6 +136,7 @@ struct hk_profile {
     uint8_t depth;
     uint8_t ticks; /* events since the clock was looked at */
     size_t mean, table_bytes, bytes;
+    size_t apart_bytes; /* of `bytes` */
     hak_frames_fn *frames;
     void *user;
     size_t (*resident)(void);
@@ -196,7 +207,8 @@ hk_profile *hk_profile_new(hak_ctx *ctx, const hak_profile_options *o, hk_lock *
 void hk_profile_clear(hk_profile *k, const hak_profile_options *o);
 /* Of a local context: gives all memory back. */
 void hk_profile_end(hk_profile *k);
-/* Makes room for one more stack of so many frames, and a sample, if it can. No lock may be held. */
+/* Makes room for one more stack of so many frames, and a sample, if it can. No lock may be held before; the
+ * profile's lock is held afterwards, so that no other thread takes the room. */
 void hk_profile_prepare(hk_profile *k, unsigned depth);
 /* Gives back what lies apart from the context, which is about to go. */
 void hk_profile_forget(hk_profile *k);
@@ -215,6 +227,12 @@ hk_sample *hk_profile_sample_new(hk_profile *k, uintptr_t p, hk_sample **link);
 hk_sample **hk_profile_find(const hk_profile *k, uintptr_t p);
 /* Takes out what hangs there. Frees in its unit are fast again if no other sample is in it. */
 void hk_profile_sample_drop(hk_profile *k, hk_sample **link);
+/* A block with a mapping of its own may be about to move away from p: nobody finds its record there until
+ * hk_profile_sample_arrive(), because another thread may get a mapping at p meanwhile. Returns the record, which may
+ * be gone by then; NULL = the block is no sample. Neither lock may be held. */
+hk_sample *hk_profile_sample_leave(hk_profile *k, const void *p);
+/* The block that was at p is at q, which may be p. */
+void hk_profile_sample_arrive(hk_profile *k, hk_sample *s, const void *p, const void *q);
 /* The same as hk_stack_younger() of a profile of which it is known whether it is counted. */
 HK_INLINE hk_stack *hk_stack_after(const hk_profile *k, bool counted, const hk_stack *s)
 {

@@ -175,8 +175,7 @@ void hk_profile_add(hak_ctx *heap, void *p, size_t size, size_t eligible, hak_la
     if (frames_alone && depth > 0) site = 0;
     if (!size) size = hk_block_size(heap, p);
     label = hk_label_known(heap, label);
-    hk_profile_prepare(k, (unsigned)hk_min(depth, k->depth));
-    hk_profile_lock(k);
+    hk_profile_prepare(k, (unsigned)depth);
     hk_sample **link = hk_profile_find(k, (uintptr_t)p);
     if (HK_UNLIKELY(*link != NULL)) {
         note_gone(k, &told, p);
@@ -228,8 +227,7 @@ bool hk_profile_reused(hak_ctx *heap, const void *p, hak_label label, hak_site s
     size_t depth = fn ? hk_min(fn(user, k->ctx, site, frames, room), room) : 0;
     if (frames_alone && depth > 0) site = 0;
     label = hk_label_known(heap, label);
-    hk_profile_prepare(k, (unsigned)hk_min(depth, k->depth));
-    hk_profile_lock(k);
+    hk_profile_prepare(k, (unsigned)depth);
     /* Nobody but the caller may free the block, but the profile may have begun anew. */
     hk_sample *block = *hk_profile_find(k, (uintptr_t)p);
     hk_sampled *s = NULL;
@@ -268,10 +266,11 @@ static bool thinned(hk_profile *k, const hk_sample *block, size_t n)
     return hk_profile_uniform(k) > stays;
 }
 
-/* The chance of a block is that of all its bytes, those that it grew by included. */
+/* The chance of a block is that of all its bytes, those that it grew by included. A block that moved is known at q
+ * already: hk_profile_sample_arrive(). */
 static bool resize_sample(hk_profile *k, const void *p, void *q, size_t n, news *told)
 {
-    hk_sample **link = hk_profile_find(k, (uintptr_t)p), *block = *link;
+    hk_sample **link = hk_profile_find(k, (uintptr_t)q), *block = *link;
     if (!block) return false;
     hk_sampled *s = block->stack;
     share old = share_of(k, block->eligible, block->size);
@@ -283,15 +282,6 @@ static bool resize_sample(hk_profile *k, const void *p, void *q, size_t n, news 
         note_gone(k, told, p);
         hk_profile_sample_drop(k, link);
         return true;
-    }
-    if (p != q) {
-        /* The block has a mapping of its own, for which no unit is watched. */
-        hk_sample copy = *block;
-        hk_profile_sample_drop(k, link);
-        block = hk_profile_sample_new(k, (uintptr_t)q, hk_profile_find(k, (uintptr_t)q));
-        copy.next = block->next;
-        copy.p = (uintptr_t)q;
-        *block = copy;
     }
     block->size = n;
     block->eligible = k->exact ? hk_max(block->eligible, n) : n;

@@ -42,19 +42,27 @@ static void pages_give(hak_ctx *ctx, const hk_profile_pages *pages)
     else hk_apart_give(ctx->space, pages->at);
 }
 
+static void add_bytes(hk_profile *k, const hk_profile_pages *pages, size_t bytes)
+{
+    k->bytes += bytes;
+    if (!pages->slab) k->apart_bytes += bytes;
+}
+
 /* Within the bytes that the profile may have. */
 static hk_profile_pages take(hk_profile *k, size_t units)
 {
     size_t bytes = units << HK_UNIT_SHIFT;
     if (bytes > k->table_bytes || k->bytes > k->table_bytes - bytes) return (hk_profile_pages){NULL, 0, NULL};
     hk_profile_pages pages = pages_new(k->ctx, k->apart, units);
-    if (pages.at) k->bytes += bytes;
+    if (pages.at) add_bytes(k, &pages, bytes);
     return pages;
 }
 
 static void give_table(hk_profile *k, hk_profile_pages pages)
 {
-    k->bytes -= pages.bytes + 2 * HK_BESIDE;
+    const size_t bytes = pages.bytes + 2 * HK_BESIDE;
+    k->bytes -= bytes;
+    if (!pages.slab) k->apart_bytes -= bytes;
     pages_give(k->ctx, &pages);
 }
 
@@ -121,7 +129,7 @@ hk_profile *hk_profile_new(hak_ctx *ctx, const hak_profile_options *o, hk_lock *
     hk_profile *k = (hk_profile *)(void *)pages.at;
     memset(k, 0, sizeof *k);
     k->group.pages = pages;
-    k->bytes = FIRST_UNITS * HK_UNIT;
+    add_bytes(k, &pages, FIRST_UNITS * HK_UNIT);
     k->ctx = ctx;
     k->memory = memory;
     k->live = live;
@@ -305,14 +313,13 @@ void hk_profile_prepare(hk_profile *k, unsigned depth)
     hk_profile_lock(k);
     bool room = has_room(k, depth), stacks = crowded(k, &k->stacks, k->stack_count),
          samples = crowded(k, &k->samples, k->sample_count);
-    hk_profile_unlock(k);
     if (HK_LIKELY(room && !stacks && !samples)) return;
+    hk_profile_unlock(k);
     if (k->memory) hk_lock_take(k->memory);
     hk_profile_lock(k);
     if (!has_room(k, depth)) add_group(k, &k->room, 1);
     if (crowded(k, &k->stacks, k->stack_count)) widen(k, &k->stacks);
     if (crowded(k, &k->samples, k->sample_count)) widen(k, &k->samples);
-    hk_profile_unlock(k);
     if (k->memory) hk_lock_drop(k->memory);
 }
 
@@ -437,6 +444,36 @@ hk_sample **hk_profile_find(const hk_profile *k, uintptr_t p)
     while (*link && (*link)->p != p)
         link = &(*link)->next;
     return link;
+}
+
+/* The low bit tells that the block is on its way: no block lies there, and the record stays in its bucket. */
+enum { MOVING = 1 };
+
+hk_sample *hk_profile_sample_leave(hk_profile *k, const void *p)
+{
+    hk_profile_lock(k);
+    hk_sample *s = *hk_profile_find(k, (uintptr_t)p);
+    if (s) s->p |= MOVING;
+    hk_profile_unlock(k);
+    return s;
+}
+
+void hk_profile_sample_arrive(hk_profile *k, hk_sample *s, const void *p, const void *q)
+{
+    uintptr_t from = (uintptr_t)p | MOVING;
+    hk_profile_lock(k);
+    hk_sample **link = (hk_sample **)&k->samples.at[sample_bucket(k, from)];
+    while (*link && *link != s)
+        link = &(*link)->next;
+    /* The profile may have begun anew. */
+    if (*link && s->p == from) {
+        *link = s->next;
+        s->p = (uintptr_t)q;
+        link = hk_profile_find(k, s->p);
+        s->next = *link;
+        *link = s;
+    }
+    hk_profile_unlock(k);
 }
 
 void hk_profile_sample_drop(hk_profile *k, hk_sample **link)

@@ -19,13 +19,7 @@ LIES_AS_IN_THE_STACK(live_bytes, 3);
 /* A mark looks at every stack: what follows is compiled for each kind of profile. */
 HK_INLINE hk_mark_value value_now(bool counted, const hk_stack *stack)
 {
-    if (counted) {
-        const hak_profile_counts *c = &((const hk_tallied *)stack)->counts;
-        return (hk_mark_value){.alloc_blocks = (double)c->alloc_blocks,
-                               .alloc_bytes = (double)c->alloc_bytes,
-                               .live_blocks = (double)(c->alloc_blocks - c->freed_blocks),
-                               .live_bytes = (double)(c->alloc_bytes - c->freed_bytes)};
-    }
+    if (counted) return hk_tallied_now(stack);
     const hk_sums *s = &((const hk_sampled *)stack)->sums;
     return (hk_mark_value){s->alloc_blocks, s->alloc_bytes, s->live_blocks,
                            s->live_bytes,   s->alloc_var,   s->freed_var};

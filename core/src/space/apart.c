@@ -46,6 +46,16 @@ void hk_apart_give(hak_space *s, void *p)
     hk_lock_drop(&s->lock);
 }
 
+size_t hk_apart_bytes_within(hak_space *s, uintptr_t from, uintptr_t to)
+{
+    size_t n = 0;
+    hk_lock_take(&s->lock);
+    for (const hk_apart *a = s->apart; a; a = a->next)
+        n += hk_bytes_within((uintptr_t)a, a->bytes, from, to);
+    hk_lock_drop(&s->lock);
+    return n;
+}
+
 void hk_apart_end(hak_space *s)
 {
     while (s->apart)

@@ -151,6 +151,13 @@ struct hak_space {
 };
 
 /* Bytes of a slab to a bit of `released`. */
+/* Returns how many of n bytes from `start` on lie from one address to another. */
+HK_INLINE size_t hk_bytes_within(uintptr_t start, size_t n, uintptr_t from, uintptr_t to)
+{
+    uintptr_t first = hk_max(start, from), end = hk_min(start + n, to);
+    return first < end ? end - first : 0;
+}
+
 HK_INLINE size_t hk_slab_grain(const hk_slab *s)
 {
     return s->units <= 4 ? HK_PAGE : 2 * HK_PAGE;

@@ -152,7 +152,9 @@ typedef struct hak_lua_profile_options {
     unsigned depth;     /* most functions in Lua of a stack, at most 64; 0 = 32, or 1 where exact */
     size_t table_bytes; /* most for stacks and samples, which lie apart from the context: no limit counts
                            them. 0 = 16 MiB, or 1 GiB where exact: each live block takes 60 bytes there; by
-                           line 256 MiB: each line and label takes 120 */
+                           line 256 MiB: each line and label takes 120.
+                           In a context with a hard limit, 0 is at most the limit at the start of the profile,
+                           or 1 MiB if that is more */
     uint64_t seed;      /* of the samples; 0 = always the same one */
     uint64_t
         window_ns; /* as hak_profile_options.window_ns; by line the clock is looked at each 64 KiB that the
@@ -164,7 +166,8 @@ typedef struct hak_lua_profile_options {
     }
 
 /* Begins a profile and forgets an earlier one; options NULL = defaults. Takes at most 16 MiB from malloc for
- * the names of frames, some 60 bytes for each, until the state ends (lua_close, hak_lua_drop). Where the platform gives no registers
+ * the names of frames, some 60 bytes for each, until the state ends (lua_close, hak_lua_drop); in a context with a hard
+ * limit at most a quarter of the limit, or 512 KiB if that is more. Where the platform gives no registers
  * (all but Linux on x86-64 and aarch64) a stack is only the call site in the runtime. What LuaJIT's machine code allocates has
  * its line from the snapshots of the trace, and the functions that are inlined there are frames. -1 also for
  * options out of range, a profile that runs already, no memory, a context that is shared or has other states

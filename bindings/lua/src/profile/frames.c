@@ -73,6 +73,11 @@ hkl_frames *hkl_frames_new(size_t most_bytes)
     return f;
 }
 
+void hkl_frames_bound(hkl_frames *f, size_t most_bytes)
+{
+    f->most = most_bytes;
+}
+
 void hkl_frames_delete(hkl_frames *f)
 {
     if (!f) return;

@@ -14,6 +14,8 @@ typedef struct hkl_frames hkl_frames;
 
 /* At most so many bytes, from malloc. NULL = no memory. */
 hkl_frames *hkl_frames_new(size_t most_bytes);
+/* From now on at most so many; what is there stays. */
+void hkl_frames_bound(hkl_frames *frames, size_t most_bytes);
 void hkl_frames_delete(hkl_frames *frames);
 
 /* Numbers have the highest bit, which no address of code has. */

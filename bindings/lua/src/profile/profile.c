@@ -8,7 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH = 32, DEPTH_MOST = 64, TABLE_BYTES = 16 << 20, NAMES_BYTES = 16 << 20 };
+enum {
+    DEPTH = 32,
+    DEPTH_MOST = 64,
+    TABLE_BYTES = 16 << 20,
+    TABLE_LEAST = 1 << 20,
+    NAMES_BYTES = 16 << 20,
+    NAMES_LEAST = 512 << 10
+};
 #define EXACT_TABLE_BYTES ((size_t)1 << 30) /* each live block is in it */
 #define LINES_TABLE_BYTES ((size_t)1 << 28) /* a record of 120 bytes for each line, and windows */
 
@@ -278,7 +285,7 @@ static hkl_profile *profile_new(hkl_state *st)
     hkl_profile *p = calloc(1, sizeof *p);
     if (!p) return NULL;
     p->st = st;
-    p->frames = hkl_frames_new(NAMES_BYTES);
+    p->frames = hkl_frames_new(NAMES_LEAST);
     if (p->frames) return p;
     free(p);
     return NULL;
@@ -289,17 +296,39 @@ _Static_assert((int)HAK_LUA_PROFILE_SAMPLED == (int)HAK_PROFILE_SAMPLED &&
                    (int)HAK_LUA_PROFILE_LINES == (int)HAK_PROFILE_COUNTED,
                "as used here and in module.c");
 
+/* No limit counts what a profile takes: where there is one, a tenant's programs, which can make stacks and names at
+ * will, get no more of it than the limit. */
+static size_t bounded(size_t bytes, size_t hard, size_t least)
+{
+    const size_t most = hard > least ? hard : least;
+    return hard != 0 && bytes > most ? most : bytes;
+}
+
+static size_t hard_limit(const hak_ctx *ctx)
+{
+    hak_stats stats = {.size = sizeof stats};
+    return hak_ctx_stats(ctx, &stats) == 0 ? stats.hard_limit : 0;
+}
+
+static size_t table_bytes(const hak_lua_profile_options *o, size_t hard)
+{
+    if (o->table_bytes != 0) return o->table_bytes;
+    const size_t bytes = o->mode == HAK_LUA_PROFILE_EXACT   ? EXACT_TABLE_BYTES
+                         : o->mode == HAK_LUA_PROFILE_LINES ? LINES_TABLE_BYTES
+                                                            : TABLE_BYTES;
+    return bounded(bytes, hard, TABLE_LEAST);
+}
+
 static bool start_core(hkl_profile *p, const hak_lua_profile_options *o)
 {
+    const size_t hard = hard_limit(p->st->ctx);
+    hkl_frames_bound(p->frames, hard != 0 ? bounded(NAMES_BYTES, hard / 4, NAMES_LEAST) : NAMES_BYTES);
     const hak_profile_options core = {
         .size = sizeof core,
         .mode = (hak_profile_mode)o->mode,
         .mean = o->mean,
         .depth = HAK_PROFILE_DEPTH_MOST,
-        .table_bytes = o->table_bytes != 0                ? o->table_bytes
-                       : o->mode == HAK_LUA_PROFILE_EXACT ? EXACT_TABLE_BYTES
-                       : o->mode == HAK_LUA_PROFILE_LINES ? LINES_TABLE_BYTES
-                                                          : TABLE_BYTES,
+        .table_bytes = table_bytes(o, hard),
         .frames = take_frames,
         .user = p,
         .seed = o->seed,
