@@ -57,10 +57,13 @@
 #define HKP_PROFILED 0
 #define HKP_AT_HAND hkp_at_hand
 #define HKP_ASKS(domain) ((void)(domain))
+#define HKP_FRESH(domain, p) ((void)(p))
 #else
+#include "paths/reused.h"
 #include "profile/asker.h"
 #define HKP_AT_HAND hkp_at_hand_counted
 #define HKP_ASKS(domain) ((void)(hkp_asking = (uint8_t)(domain)))
+#define HKP_FRESH(domain, p) ((void)((domain) == HKP_OBJ ? hkp_reused_fresh = (p) : NULL))
 #endif
 #ifndef HKP_MARK
 #define HKP_MARK(domain) ((void)(domain), 0)
@@ -131,6 +134,7 @@ HKP_APART void *hkp_allocate_slowly(hkp_domain domain, size_t n, uintptr_t where
     void *p = hak_alloc_cs(heap, HKP_ROUND(n), label, (hak_site)caller);
     if (HKP_UNLIKELY(!p)) p = hkp_allocate_aside(heap, NULL, HKP_ROUND(n), label, (hak_site)caller);
     if (!p) return hkp_refused(domain);
+    HKP_FRESH(domain, p);
     if (hkp_domain_counted(domain) && label == 0) hkp_count(heap, domain, p, 1);
     hkp_made(heap, p, n, HKP_MARK_FIND(domain));
     return p;
@@ -145,6 +149,7 @@ HKP_APART void *hkp_allocate_more(hak_ctx *heap, hkp_domain domain, size_t n, ha
     void *p = hak_alloc_cs(heap, HKP_ROUND(n), label, (hak_site)caller);
     if (HKP_UNLIKELY(!p)) p = hkp_allocate_aside(heap, NULL, HKP_ROUND(n), label, (hak_site)caller);
     if (HKP_UNLIKELY(!p)) return hkp_refused(domain);
+    HKP_FRESH(domain, p);
     hkp_made(heap, p, n, mark);
     return p;
 }
@@ -157,6 +162,7 @@ HKP_APART void *hkp_allocate_counted(hak_ctx *heap, hkp_domain domain, size_t n,
     void *p = hak_alloc_cs(heap, HKP_ROUND(n), 0, (hak_site)caller);
     if (HKP_UNLIKELY(!p)) p = hkp_allocate_aside(heap, NULL, HKP_ROUND(n), 0, (hak_site)caller);
     if (HKP_UNLIKELY(!p)) return hkp_refused(domain);
+    HKP_FRESH(domain, p);
     hkp_count(heap, domain, p, 1);
     return p;
 }
@@ -210,6 +216,7 @@ HKP_INLINE void *hkp_allocate_zeroed(hkp_domain domain, size_t count, size_t n)
         if (!p) return hkp_refused(domain);
         memset(p, 0, total);
     }
+    HKP_FRESH(domain, p);
     if (hkp_domain_counted(domain) && label == 0) hkp_count(heap, domain, p, 1);
     hkp_made(heap, p, total, hkp_mark(domain));
     return p;
@@ -228,6 +235,7 @@ HKP_APART void *hkp_resize_slowly(hkp_domain domain, void *p, size_t n)
     if (HKP_UNLIKELY(!q)) q = hkp_allocate_aside(heap, p, HKP_ROUND(n), 0, 0);
     if (counted) hkp_count(heap, domain, q ? q : p, 1);
     if (!q) return hkp_refused(domain);
+    HKP_FRESH(domain, q);
     HKP_MARKED(q, n, HKP_MARK_FIND(domain));
     return q;
 }
@@ -243,6 +251,7 @@ HKP_INLINE void *hkp_resize(hkp_domain domain, void *p, size_t n)
     void *q = hak_realloc(heap, p, HKP_ROUND(n));
     if (HKP_UNLIKELY(!q)) q = hkp_allocate_aside(heap, p, HKP_ROUND(n), 0, 0);
     if (HKP_UNLIKELY(!q)) return hkp_refused(domain);
+    HKP_FRESH(domain, q);
     if (hkp_domain_counted(domain)) {
         hkp_count_kind(domain, kind, -1);
         hkp_count(heap, domain, q, 1);

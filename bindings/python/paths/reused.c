@@ -28,6 +28,7 @@ static const char followed[] = "followed", unasked[] = "not asked for",
                   elsewhere[] = "objects are not hakmem's, or not where they are looked for",
                   useless[] = "this is for lines or a profile (HAKMEM_LABELS=site, HAKMEM_PROFILE)";
 static const char *_Atomic state = unasked;
+_Thread_local const void *hkp_reused_fresh;
 
 const char *hkp_reused_wish(hkp_reused wish, bool serves)
 {
@@ -58,15 +59,19 @@ HKP_INLINE void put_number(void *p, size_t size, uint32_t number)
     memcpy(end, &mark, sizeof mark);
 }
 
-/* The block may be a sample, or not be ours. What nobody labelled has no mark. */
+/* The block may be a sample, or not be ours. What nobody labelled has no mark. A fresh block is in the profile already.
+ * It gets the line all the same, because the note may be left of a block that the tracer saw and that was no sample. */
 static __attribute__((noinline)) void reuse_slowly(void *p)
 {
+    const bool fresh = p == hkp_reused_fresh;
+    if (fresh) hkp_reused_fresh = NULL;
+    if (fresh && !marked) return;
     hak_ctx *heap = hkp_heap();
     const size_t size = hak_usable_size(heap, p);
     if (size == 0) return;
     const hak_label label = hak_label_of(heap, p);
     if (marked && label != 0) put_number(p, size, (uint32_t)hkp_place_find());
-    if (!profiled) return;
+    if (fresh || !profiled) return;
     hkp_asking = HKP_OBJ;
     hak_profile_reuse(heap, p, label, 0);
 }

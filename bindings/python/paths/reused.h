@@ -18,4 +18,8 @@ void hkp_reused_follow(bool profile, bool exact);
 /* "followed", or why they are not, in some words. [any thread] */
 const char *hkp_reused_state(void);
 
+/* The block that the hooks of a profile made or resized last in this thread, where CPython keeps objects; NULL = the
+ * tracer was told of its object. CPython tells of each object right after it has the block, new ones too. */
+extern _Thread_local const void *hkp_reused_fresh HKP_NEAR;
+
 #endif
