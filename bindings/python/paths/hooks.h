@@ -55,15 +55,17 @@
 #endif
 #ifndef HKP_PROFILED
 #define HKP_PROFILED 0
-#define HKP_AT_HAND hkp_at_hand
-#define HKP_ASKS(domain) ((void)(domain))
-#define HKP_FRESH(domain, p) ((void)(p))
-#else
+#endif
+#if HKP_PROFILED
 #include "paths/reused.h"
 #include "profile/asker.h"
 #define HKP_AT_HAND hkp_at_hand_counted
 #define HKP_ASKS(domain) ((void)(hkp_asking = (uint8_t)(domain)))
 #define HKP_FRESH(domain, p) ((void)((domain) == HKP_OBJ ? hkp_reused_fresh = (p) : NULL))
+#else
+#define HKP_AT_HAND hkp_at_hand
+#define HKP_ASKS(domain) ((void)(domain))
+#define HKP_FRESH(domain, p) ((void)(p))
 #endif
 #ifndef HKP_MARK
 #define HKP_MARK(domain) ((void)(domain), 0)
