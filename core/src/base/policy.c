@@ -2,6 +2,12 @@
 
 /* ---- Modes ---------------------------------------------------------------------------------------- */
 
+/* Apart from the policies: who asks for a name alone does not have eleven KiB of constants with it. */
+static const char mode_names[HK_MODES][16] = {
+    [HAK_MODE_BALANCED] = "balanced", [HAK_MODE_MINIMAL] = "minimal",   [HAK_MODE_FAST] = "fast",
+    [HAK_MODE_LEAN] = "lean",         [HAK_MODE_LEARNING] = "learning", [HAK_MODE_RESEARCH] = "research",
+};
+
 #define BUILT_IN(number, text)                                                                               \
     [number] = {.built_in = true, .mode = (number), .tuning = HAK_TUNING_INIT, .name = text}
 /* They are in constant memory, so nothing counts their references. */
@@ -13,13 +19,13 @@ static const struct hak_policy of_mode[HK_MODES] = {
 
 const char *hak_mode_name(hak_mode mode)
 {
-    return (unsigned)mode < HK_MODES ? of_mode[mode].name : NULL;
+    return (unsigned)mode < HK_MODES ? mode_names[mode] : NULL;
 }
 
 int hak_mode_by_name(const char *name)
 {
     for (int i = 0; name && i < HK_MODES; i++)
-        if (strcmp(of_mode[i].name, name) == 0) return i;
+        if (strcmp(mode_names[i], name) == 0) return i;
     return -1;
 }
 

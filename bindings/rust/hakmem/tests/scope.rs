@@ -306,11 +306,11 @@ fn a_future_over_its_soft_limit_ends_and_its_neighbours_go_on() {
     assert_eq!((of_wild, of_tame), (Err(OverSoftLimit), Ok(1000)));
     // What the future held is gone with it; the runtime may keep something small.
     assert!(wild.stats().live_bytes < 50_000, "{:?}", wild.stats());
-    // A sleeping one ends when it is polled next.
+    // One that waits ends at the poll that took too much; the wait is not over by then, however slow the machine.
     wild.forgive();
     let sleeper = wild.run_within(async {
         let kept = vec![1u8; 3 << 20];
-        tokio::time::sleep(Duration::from_millis(1)).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
         kept.len()
     });
     let began = Instant::now();
