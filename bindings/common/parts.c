@@ -101,7 +101,7 @@ static size_t pinned_bytes(hkc_parts *p, const hak_ctx *ctx)
     return sum;
 }
 
-/* Of a profile's table what the context is not charged for. */
+/* Returns how much of a profile's table the context is not charged for. */
 static size_t apart_bytes(const hak_ctx *ctx)
 {
     hak_profile_info info = {.size = sizeof info};

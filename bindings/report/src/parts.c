@@ -153,11 +153,8 @@ bool hkr_write_holes(FILE *out, const hkr_context *c)
         pinned += hkr_number(json_array_get(c->holes, i), "pinned_bytes");
     }
     if (pinned < worth_showing) return true;
-    json_t **all = malloc(n * sizeof(json_t *));
+    json_t **all = hkr_sorted(c->holes, wider_first);
     if (!all) return false;
-    for (size_t i = 0; i < n; i++)
-        all[i] = json_array_get(c->holes, i);
-    hkr_sort(all, n, sizeof(json_t *), wider_first);
     fprintf(out, "\n  %s are free in slabs that have live blocks; of these trim cannot give back %s:\n",
             hkr_bytes(a, unused, false), hkr_bytes(b, pinned, false));
     for (size_t i = 0; i < n && i < CLASSES_SHOWN && hkr_number(all[i], "pinned_bytes") > 0; i++)

@@ -122,6 +122,8 @@ bool hkr_find_wrappers(hkr_context *context);
 /* Sorts as qsort does, and keeps the order of rows that compare as equal: what qsort does with these differs between
  * C libraries, and the same reports would be printed in several ways. */
 void hkr_sort(void *rows, size_t n, size_t size, int (*order)(const void *, const void *));
+/* Returns the elements of an array, sorted; order compares two json_t *. To be freed; NULL = no memory. */
+json_t **hkr_sorted(const json_t *array, int (*order)(const void *, const void *));
 /* "1.50 MiB"; with a sign for differences. Returns text. */
 const char *hkr_bytes(char text[32], double bytes, bool sign);
 /* The stacks of all reports. */

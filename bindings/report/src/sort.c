@@ -5,7 +5,7 @@
 
 typedef int order_fn(const void *, const void *);
 
-/* Of two rows that compare as equal, the left one comes first. */
+/* Puts the left one first where two rows compare as equal. */
 static void merge(char *to, const char *left, const char *right, const char *end, size_t size,
                   order_fn *order)
 {
@@ -52,4 +52,15 @@ void hkr_sort(void *rows, size_t n, size_t size, order_fn *order)
     }
     if (from != rows) memcpy(rows, from, n * size);
     free(copy);
+}
+
+json_t **hkr_sorted(const json_t *array, order_fn *order)
+{
+    const size_t n = json_array_size(array);
+    json_t **all = malloc((n + 1) * sizeof(json_t *));
+    if (!all) return NULL;
+    for (size_t i = 0; i < n; i++)
+        all[i] = json_array_get(array, i);
+    hkr_sort(all, n, sizeof(json_t *), order);
+    return all;
 }

@@ -90,11 +90,8 @@ static bool verdicts(FILE *out, const hkr_context *c)
 {
     const size_t n = json_array_size(c->verdicts);
     if (n == 0) return true;
-    json_t **all = malloc(n * sizeof(json_t *));
+    json_t **all = hkr_sorted(c->verdicts, leaks_first);
     if (!all) return false;
-    for (size_t i = 0; i < n; i++)
-        all[i] = json_array_get(c->verdicts, i);
-    hkr_sort(all, n, sizeof(json_t *), leaks_first);
     for (size_t i = 0; i < n; i++)
         verdict(out, c, all[i]);
     free(all);
@@ -147,11 +144,8 @@ static bool imports(FILE *out, const hkr_context *c, const hkr_options *o)
 {
     const size_t n = json_array_size(c->imports);
     if (n == 0) return true;
-    json_t **all = malloc(n * sizeof(json_t *));
+    json_t **all = hkr_sorted(c->imports, most_imported);
     if (!all) return false;
-    for (size_t i = 0; i < n; i++)
-        all[i] = json_array_get(c->imports, i);
-    qsort(all, n, sizeof(json_t *), most_imported);
     fprintf(out, "\n  %12s %17s  %s\n", "live", "and its imports", "import of");
     for (size_t i = 0; i < n && i < o->top; i++) {
         char name[128], a[32], b[32];
