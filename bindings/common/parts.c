@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FILES_NAMED = 3, LABELS_NAMED = 6, MAPPERS_NAMED = 2 };
+enum { FILES_NAMED = 3, LABELS_NAMED = 6, MAPPERS_NAMED = 2, SMALLEST_PAGE = 4096 };
 
 static size_t least(size_t a, size_t b)
 {
@@ -25,6 +25,7 @@ hkc_parts *hkc_parts_begin(pid_t pid)
     hkc_parts *p = hkc_pages(sizeof *p);
     if (!p) return NULL;
     if (pid == 0) pid = getpid();
+    p->pid = pid;
     if (!hkc_smaps_read(&p->maps, pid)) {
         hkc_parts_close(p);
         return NULL;
@@ -48,8 +49,31 @@ static bool taken_before(hkc_parts *p, const void *of)
     return false;
 }
 
-/* Returns the resident bytes. The kernel makes mappings side by side one: its pages are shared out by
- * length. */
+/* What `within` says of a part of a mapping that has other bytes as well. */
+typedef struct shared_mapping {
+    const hkc_parts *parts;
+    hkc_parts_within *within;
+    void *user;
+    size_t resident; /* of what is hakmem's */
+} shared_mapping;
+
+/* Halves until all of a piece is hakmem's, or nothing of it. false = the system does not tell. */
+static bool count_exactly(shared_mapping *s, uintptr_t start, uintptr_t end)
+{
+    const size_t inside = s->within(s->user, start, end);
+    if (inside == 0) return true;
+    if (inside < end - start && end - start > SMALLEST_PAGE) {
+        const uintptr_t middle = start + (end - start) / SMALLEST_PAGE / 2 * SMALLEST_PAGE;
+        return count_exactly(s, start, middle) && count_exactly(s, middle, end);
+    }
+    size_t resident;
+    if (!hkc_resident_within(s->parts->pid, start, end, &resident)) return false;
+    s->resident += resident;
+    return true;
+}
+
+/* Returns the resident bytes. The kernel makes mappings side by side one: where it does not tell which pages are
+ * resident, they are shared out by length. */
 static size_t take(hkc_parts *p, hkc_parts_within *within, void *user)
 {
     size_t sum = 0;
@@ -57,8 +81,12 @@ static size_t take(hkc_parts *p, hkc_parts_within *within, void *user)
         hkc_mapping *m = &p->maps.at[i];
         const size_t whole = m->end - m->start, inside = m->resident > 0 ? within(user, m->start, m->end) : 0;
         if (inside == 0) continue;
-        const size_t n =
-            inside >= whole ? m->resident : (size_t)((double)m->resident * ((double)inside / (double)whole));
+        shared_mapping s = {p, within, user, 0};
+        size_t n = m->resident;
+        if (inside < whole) {
+            if (count_exactly(&s, m->start, m->end)) n = least(s.resident, n);
+            else n = (size_t)((double)n * ((double)inside / (double)whole));
+        }
         sum += n;
         m->resident -= n;
         m->own = m->own > n ? m->own - n : 0;

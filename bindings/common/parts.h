@@ -46,6 +46,7 @@ typedef struct hkc_parts {
     size_t sum;      /* bytes of all parts: the resident memory, as the mappings tell */
     size_t resident; /* the same, as the kernel counted it at that moment */
     /* Until the end. */
+    pid_t pid;
     hkc_smaps maps;
     size_t ours, live, between, metadata;
     size_t unused; /* free memory of the contexts, and what their spaces retain */

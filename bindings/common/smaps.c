@@ -288,6 +288,27 @@ static size_t read_of(pid_t pid, const char *name, char *text, size_t size)
     return n;
 }
 
+bool hkc_resident_within(pid_t pid, uintptr_t start, uintptr_t end, size_t *resident)
+{
+    enum { PRESENT = 63 }; /* the bit; the kernel's admin-guide/mm/pagemap.rst has the others */
+    uint64_t pages[512];
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const int fd = open_of(pid, "pagemap");
+    if (fd < 0) return false;
+    *resident = 0;
+    ssize_t n = 0;
+    for (uintptr_t at = start / page, last = end / page; at < last; at += (size_t)n) {
+        const size_t left = last - at, most = sizeof pages / sizeof *pages;
+        n = pread(fd, pages, (left < most ? left : most) * sizeof *pages, (off_t)(at * sizeof *pages));
+        n /= (ssize_t)sizeof *pages;
+        if (n <= 0) break;
+        for (ssize_t i = 0; i < n; i++)
+            *resident += pages[i] >> PRESENT ? page : 0;
+    }
+    close(fd);
+    return n > 0 || start / page == end / page;
+}
+
 size_t hkc_resident_of(pid_t pid)
 {
     char text[96];

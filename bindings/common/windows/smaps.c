@@ -51,6 +51,12 @@ void hkc_totals_read(hkc_totals *out, pid_t pid)
     out->anonymous = now.PrivateUsage < now.WorkingSetSize ? now.PrivateUsage : now.WorkingSetSize;
 }
 
+bool hkc_resident_within(pid_t pid, uintptr_t start, uintptr_t end, size_t *resident)
+{
+    (void)pid, (void)start, (void)end, (void)resident;
+    return false;
+}
+
 size_t hkc_resident_of(pid_t pid)
 {
     hkc_totals all;

@@ -2,14 +2,10 @@
 
 #include "space/calls.h"
 
-/* At both ends of such pages, without access: the kernel makes neighbours with the same access one mapping, and then
- * nobody outside can tell how many resident bytes each has. */
-#define EDGE HK_UNIT
-
 /* In front of the bytes that are given. */
 typedef struct hk_apart {
     struct hk_apart *next, **link;
-    size_t bytes; /* without the edges */
+    size_t bytes; /* all of them */
 } hk_apart;
 
 _Static_assert(sizeof(hk_apart) <= HK_BESIDE, "it lies where nothing else does");
@@ -18,11 +14,10 @@ void *hk_apart_take(hak_space *s, size_t n)
 {
     size_t bytes = hk_align_up(n + 2 * HK_BESIDE, HK_PAGE);
     hk_lock_take(&s->lock);
-    char *edge = hk_call_reserve(s, bytes + 2 * EDGE, HK_PAGE);
-    hk_apart *a = NULL;
-    if (edge) {
-        if (hk_call_open(s, edge + EDGE, bytes) == 0) a = (hk_apart *)(void *)(edge + EDGE);
-        else hk_call_release(s, edge, bytes + 2 * EDGE);
+    hk_apart *a = hk_call_reserve(s, bytes, HK_PAGE);
+    if (a && hk_call_open(s, a, bytes) != 0) {
+        hk_call_release(s, a, bytes);
+        a = NULL;
     }
     if (a) {
         *a = (hk_apart){s->apart, &s->apart, bytes};
@@ -40,7 +35,7 @@ static void apart_release(hak_space *s, hk_apart *a)
     if (a->next) a->next->link = a->link;
     size_t bytes = a->bytes;
     hk_sub(&s->reserved_bytes, bytes);
-    hk_call_release(s, (char *)a - EDGE, bytes + 2 * EDGE);
+    hk_call_release(s, a, bytes);
 }
 
 void hk_apart_give(hak_space *s, void *p)
