@@ -77,7 +77,7 @@ typedef struct hak_wasm_limits {
                             hak_wasm_admit fail, but no allocation */
     size_t linear_bytes; /* sizes of live linear memories, as the guests see them, but at least 64 KiB each,
                             because each takes a slot; sizes of images; and what hak_wasm_charge adds: tables
-                            and compiled code under wasmtime */
+                            and compiled code under wasmtime, machine code under WAMR */
     size_t instances;    /* admitted and not dismissed (hak_wasm_admit) */
 } hak_wasm_limits;
 
