@@ -20,7 +20,7 @@ function(hakmem_add_wasm_wamr target)
             list(APPEND arg_DEFINITIONS ${definitions})
         endif()
     endif()
-    # wasm_export.h is for hosts; the other headers are for four files, which see what the public ones do not tell.
+    # wasm_export.h is for hosts; the other headers are for five files, which see what the public ones do not tell.
     set(public)
     foreach(folder IN LISTS arg_INCLUDES)
         if(EXISTS ${folder}/wasm_export.h)
@@ -33,20 +33,23 @@ function(hakmem_add_wasm_wamr target)
     set(sources ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/wamr)
     add_library(${target} STATIC
         ${sources}/memory.c ${sources}/instance.c ${sources}/snapshot.c ${sources}/state.c ${sources}/files.c
-        ${sources}/aot.c ${sources}/steps.c)
+        ${sources}/aot.c ${sources}/steps.c ${sources}/machine_code.c)
     target_compile_features(${target} PRIVATE c_std_11)
     set_target_properties(${target} PROPERTIES C_VISIBILITY_PRESET hidden)
     target_link_libraries(${target} PUBLIC hakmem::wasm ${arg_LIBRARY})
-    # For limits on steps, see steps.c. The function is there whatever else of the adapter the program uses.
-    target_link_options(${target} INTERFACE LINKER:--wrap=wasm_exec_env_create
-        LINKER:--undefined=__wrap_wasm_exec_env_create)
+    # For limits on steps, and accounts of machine code: see steps.c and machine_code.c. The functions are there whatever
+    # else of the adapter the program uses.
+    foreach(function wasm_exec_env_create os_mmap os_munmap)
+        target_link_options(${target} INTERFACE LINKER:--wrap=${function} LINKER:--undefined=__wrap_${function})
+    endforeach()
     target_include_directories(${target} SYSTEM PUBLIC ${public})
     # As a system's: warnings about WAMR's headers are WAMR's.
     set(options -std=gnu11 -fno-sanitize=undefined)
     foreach(folder IN LISTS arg_INCLUDES)
         list(APPEND options -isystem ${folder})
     endforeach()
-    set_source_files_properties(${sources}/state.c ${sources}/files.c ${sources}/aot.c ${sources}/steps.c PROPERTIES
+    set_source_files_properties(${sources}/state.c ${sources}/files.c ${sources}/aot.c ${sources}/steps.c
+        ${sources}/machine_code.c PROPERTIES
         COMPILE_DEFINITIONS "${arg_DEFINITIONS}" COMPILE_OPTIONS "${options}")
 endfunction()
 

@@ -289,7 +289,6 @@ typedef struct figures {
     char name[sizeof((customer *)0)->name];
     bool known; /* also when all counters were read */
     hak_wasm_tenant_info info;
-    size_t resident, proportional;
     uint64_t runs[RUN_OUTCOMES];
     uint64_t resets, instances;
     double seconds;
@@ -321,8 +320,6 @@ static unsigned measure(customers *all, figures *out, unsigned most)
         c->scripts++;
         pthread_mutex_unlock(&all->lock);
         hak_wasm_tenant_stats(c->tenant, &f->info);
-        f->resident = hak_wasm_tenant_resident(c->tenant);
-        f->proportional = hak_wasm_tenant_proportional(c->tenant);
         pthread_mutex_lock(&all->lock);
         c->scripts--;
         if (at >= all->count || all->list[at] != c) at = 0; /* the list is another one */
@@ -384,9 +381,10 @@ static void report_each(const customers *all, const figures *list, unsigned n, F
     EACH("linear_bytes", "gauge", "Sizes of linear memories.", "%zu", f->info.linear_bytes)
     EACH("linear_peak_bytes", "gauge", "Most of that so far.", "%zu", f->info.linear_peak)
     EACH("linear_limit_bytes", "gauge", "Limit of that.", "%zu", all->limits.linear_bytes)
-    EACH("linear_resident_bytes", "gauge", "Resident pages that are not the image's.", "%zu", f->resident)
+    EACH("linear_resident_bytes", "gauge", "Resident pages that are not the image's.", "%zu",
+         f->info.linear_resident)
     EACH("linear_proportional_bytes", "gauge", "Those pages, and an equal part of each image's that it uses.",
-         "%zu", f->proportional)
+         "%zu", f->info.linear_proportional)
     EACH("linear_refused_total", "counter", "Memories and growths over the limit.", "%lu",
          (unsigned long)f->info.linear_refused)
     EACH("heap_bytes", "gauge", "Live blocks of the runtime.", "%zu", f->info.heap_live)

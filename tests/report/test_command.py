@@ -257,6 +257,20 @@ class Formats(Case):
         self.assertIn('{pid="71",part="of the future",name="other"} 524288\n', text)
         self.assertEqual(text.count("hakmem_resident_part_bytes{"), 5)
 
+    def test_linear_memories(self):
+        self.assertNotIn("linear", self.text("prometheus", self.file) + self.text("report", self.file))
+        linear = {"memories": 2, "bytes": 3 << 20, "resident_bytes": 1 << 20, "proportional_bytes": 2 << 20}
+        self.report["contexts"][1]["linear"] = linear
+        file = self.write("linear.json", self.report)
+        self.assertIn(
+            "committed 16 B\n  linear memories: 2, 3.00 MiB, resident 1.00 MiB, proportional 2.00 MiB\n",
+            self.text("report", file),
+        )
+        text = self.text("prometheus", file)
+        for name, value in (("", 3 << 20), ("_resident", 1 << 20), ("_proportional", 2 << 20)):
+            self.assertEqual(text.count(f"\nhakmem_linear{name}_bytes{{"), 1)
+            self.assertIn(f'hakmem_linear{name}_bytes{{pid="71",context="tenant"}} {value}\n', text)
+
     def test_prometheus_has_each_series_once(self):
         blocks = {"live_blocks": 1}
         labels = (("t", 1), ("u\x01\x85", 2), ("t", 5), ("u\x02??", 7))
@@ -455,6 +469,11 @@ class Bad(Case):
             ((*context, "labels", 0), "table", "labels[0] of context 1"),
             (("contexts", 1, "stats", "live_bytes"), -16, "stats.live_bytes of context 2"),
             ((*context, "stats", "failures"), "3", "stats.failures of context 1"),
+            ((*context, "linear"), 5, "linear of context 1"),
+            ((*context, "linear"), {"bytes": -1}, "linear.bytes of context 1"),
+            ((*context, "linear"), {"memories": "2"}, "linear.memories of context 1"),
+            ((*context, "linear"), {"resident_bytes": None}, "linear.resident_bytes of context 1"),
+            ((*context, "linear"), {"proportional_bytes": []}, "linear.proportional_bytes of context 1"),
             ((*context, "stats", "hard_limit"), 1e21, "stats.hard_limit of context 1"),
             (("memory", "resident_bytes"), -1, "memory.resident_bytes"),
             (("process", "command"), "lua a.lua", "process.command"),

@@ -39,6 +39,16 @@ class Schema(unittest.TestCase):
         self.assertEqual(second["labels"], [])
         self.assertNotIn("profile", second)
 
+    def test_linear_memories(self):
+        report = written()
+        linear = {"bytes": 65536, "memories": 1, "resident_bytes": 4096, "proportional_bytes": 8192}
+        report["contexts"][0]["linear"] = linear
+        VALID(report)
+        for wrong in (linear | {"bytes": -1}, linear | {"resident_bytes": "1"}, {"bytes": 1}):
+            report["contexts"][0]["linear"] = wrong
+            with self.assertRaises(fastjsonschema.JsonSchemaException):
+                VALID(report)
+
     def test_the_parts_of_the_memory_sum_up_to_it(self):
         report = written()
         memory, parts = report["memory"], report["memory"]["parts"]

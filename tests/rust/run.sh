@@ -23,6 +23,18 @@ wanted=$(sed -n 's/^rust-version = "1\.\(.*\)"/\1/p' Cargo.toml)
 case $case in
     test)
         "$cargo" test --locked --offline --quiet --features hakmem-sys/wasm
+        # Elsewhere the feature is one sentence, in place of what a compiler says.
+        for target in x86_64-apple-darwin x86_64-pc-windows-gnu; do
+            if "$cargo" check --locked --offline --quiet -p hakmem-sys --features wasm --target "$target" 2>"$3.log"; then
+                echo "the feature wasm was built for $target"
+                exit 1
+            fi
+            cat "$3.log"
+            grep -q 'hakmem-sys: the feature `wasm` is for Linux alone, and the target is [a-z]*: build without' "$3.log"
+            if grep -q 'error occurred\|fatal error\|panicked' "$3.log"; then
+                exit 1
+            fi
+        done
         ;;
     example)
         output=$("$cargo" run --locked --offline --quiet --release --example tenants)

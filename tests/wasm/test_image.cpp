@@ -352,6 +352,10 @@ TEST_CASE("an image's pages are shared out among all memories that are attached 
         CHECK(shares() == n + 3 * own);
         of_two[0][0] = 2;
         if (!own) CHECK(hak_wasm_tenant_proportional(two) == 2 * (n / 3) + 4096);
+        for (hak_wasm_tenant *tenant : {one, two}) { // as statistics tell it
+            CHECK(info_of(tenant).linear_resident == hak_wasm_tenant_resident(tenant));
+            CHECK(info_of(tenant).linear_proportional == hak_wasm_tenant_proportional(tenant));
+        }
         // Another image of the same memory takes the place of this one.
         other = hak_wasm_image_take(host, of_two[0]);
         REQUIRE(other != nullptr);

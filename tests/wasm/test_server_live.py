@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -51,6 +52,11 @@ class Live(unittest.TestCase):
                 linear = seen[f"{name} linear"]
                 self.assertGreater(linear["stats"]["live_bytes"], 2**20)
                 self.assertGreater(sum(s["live_bytes"] for s in linear["stacks"]), 2**20)
+                # The guests share the pages of one image.
+                memories = seen[name]["linear"]
+                self.assertGreater(memories["memories"], 0)
+                self.assertGreater(memories["bytes"], 2**20)
+                self.assertGreater(memories["proportional_bytes"], memories["resident_bytes"])
             # A customer's report is of its own: what bob allocates is not ann's.
             again = self.contexts(pid)
             self.assertEqual(again["ann linear"]["stats"], seen["ann linear"]["stats"])
@@ -64,6 +70,8 @@ class Live(unittest.TestCase):
             text = self.hakmem("attach", pid).stdout
             self.assertIn(f"process {pid}, wasm", text)
             self.assertIn(" linear ", text)
+            text = self.hakmem("report", self.folder / "now.json").stdout
+            self.assertEqual(len(re.findall(r"(?m)^  linear memories: [1-9].*, resident .*, proportional .", text)), 2)
 
     def test_without_it_nobody_looks(self):
         with Server() as server:

@@ -40,6 +40,7 @@ TEST_CASE("functions of compiled guests are told where they have frames", "[wamr
     Module module(tenant.get(), read_compiled("profile_" + frames));
     INFO(module.error);
     REQUIRE(module.module != nullptr);
+    const size_t code = info_of(tenant.get()).linear_bytes;
     Guest guest(tenant.get(), module);
     INFO(guest.error);
     REQUIRE(guest.guest != nullptr);
@@ -53,7 +54,7 @@ TEST_CASE("functions of compiled guests are told where they have frames", "[wamr
     CHECK(all.at("other [guest];func[2] [guest];[linear]") == 5 * WASM_PAGE);
     CHECK(all.at("deep [guest];deep [guest];deep [guest];deep [guest];deep [guest];[linear]") == WASM_PAGE);
     CHECK(all.at("borrow [guest];take [env];[wasi]") == 4096);
-    CHECK(sum_of(all, "[linear]") == info_of(tenant.get()).label[HAK_WASM_LINEAR].live_bytes);
+    CHECK(sum_of(all, "[linear]") + code == info_of(tenant.get()).label[HAK_WASM_LINEAR].live_bytes);
     hak_wasm_free(host, lent[0]);
 }
 
@@ -66,6 +67,7 @@ TEST_CASE("compiled guests without frames are told by the function that the host
     REQUIRE(hak_wasm_profile_start(tenant.get(), &options) == 0);
     Module module(tenant.get(), read_compiled("profile_none"));
     REQUIRE(module.module != nullptr);
+    const size_t code = info_of(tenant.get()).linear_bytes;
     Guest guest(tenant.get(), module);
     REQUIRE(guest.guest != nullptr);
     CHECK(guest.call("outer", 1, 3) == 2);
@@ -73,7 +75,7 @@ TEST_CASE("compiled guests without frames are told by the function that the host
     REQUIRE(guest.ok());
     const auto all = stacks_of(tenant.get());
     CHECK(all.at("outer [guest];[linear]") == 3 * WASM_PAGE);
-    CHECK(sum_of(all, "[linear]") == info_of(tenant.get()).label[HAK_WASM_LINEAR].live_bytes);
+    CHECK(sum_of(all, "[linear]") + code == info_of(tenant.get()).label[HAK_WASM_LINEAR].live_bytes);
     CHECK(all.at("borrow [guest];[wasi]") == 4096);
     hak_wasm_free(host, lent[0]);
 }
@@ -136,6 +138,54 @@ TEST_CASE("a compiled guest is reset to what it was, its memory's bounds include
         REQUIRE(hak_wasm_wamr_reset(guest, snapshot) == 0);
     }
     hak_wasm_wamr_drop(snapshot);
+}
+
+TEST_CASE("machine code is its tenant's until the module is unloaded, and within the limit", "[wamr]")
+{
+    Wamr host;
+    TenantOptions options;
+    options.name = "payer";
+    Tenant tenant = new_tenant(host, &options), next = new_tenant(host);
+    const auto linear = [](const Tenant &of) { return info_of(of.get()).linear_bytes; };
+    size_t code = 0;
+    for (int i = 0; i < 3; i++) {
+        Module module(tenant.get(), read_compiled("bounds_none"));
+        INFO(module.error);
+        REQUIRE(module.module != nullptr);
+        if (i == 0) code = linear(tenant);
+        CHECK(code >= 4096);
+        CHECK(linear(tenant) == code);
+        Module second(tenant.get(), read_compiled("bounds_none")),
+            other(next.get(), read_compiled("bounds_none"));
+        CHECK(linear(tenant) == 2 * code);
+        CHECK(linear(next) == code);
+        Guest guest(tenant.get(), module);
+        REQUIRE(guest.guest != nullptr);
+        CHECK(guest.call("answer", 1, 1) == 2);
+        CHECK(linear(tenant) == 2 * code + WASM_PAGE);
+    }
+    CHECK(linear(tenant) == 0);
+    CHECK(linear(next) == 0);
+    // Whatever of it is the first that does not fit, nothing is left.
+    for (size_t most = 4096; most <= code; most += 4096) {
+        hak_wasm_limits limits = {0, false, most - 1, 0};
+        hak_wasm_tenant_limit(tenant.get(), &limits);
+        {
+            Module module(tenant.get(), read_compiled("bounds_none"));
+            CHECK(module.module == nullptr);
+            CHECK(std::string(module.error) ==
+                  "the module's machine code does not fit into the tenant's limit");
+        }
+        CHECK(linear(tenant) == 0);
+        CHECK(info_of(tenant.get()).linear_peak <= 2 * code + WASM_PAGE);
+        Module other(next.get(), read_compiled("bounds_none"));
+        CHECK(other.module != nullptr);
+    }
+    hak_wasm_limits limits = {0, false, code, 0};
+    hak_wasm_tenant_limit(tenant.get(), &limits);
+    Module module(tenant.get(), read_compiled("bounds_none"));
+    CHECK(module.module != nullptr);
+    CHECK(linear(tenant) == code);
 }
 
 TEST_CASE("a compiled guest is loaded from the folder of compiled modules, and from no file that was changed",

@@ -42,6 +42,34 @@ TEST_CASE("growths of a linear memory are told by function of the guest", "[wamr
     CHECK(sum_of(stacks_of(tenant.get(), "peak"), "[linear]") == 12 * WASM_PAGE);
 }
 
+TEST_CASE("a report tells what of a tenant's memories is resident, without a profile too", "[wamr]")
+{
+    Profiled host;
+    Tenant tenant = new_tenant(host);
+    Module module(tenant.get(), "profile");
+    Guest guest(tenant.get(), module);
+    REQUIRE(guest.guest != nullptr);
+    CHECK(guest.call("outer", 1, 3) == 2);
+    const hak_wasm_tenant_info info = info_of(tenant.get());
+    CHECK(info.linear_proportional == info.linear_resident);
+    const std::string path = report_of(tenant.get());
+    const std::string series = output_of(std::string(HAKMEM_COMMAND) + " prometheus " + path);
+    INFO(series);
+    const auto has = [&](const char *family, size_t bytes) {
+        const size_t at = series.find(std::string("\n") + family + "{");
+        REQUIRE(at != std::string::npos);
+        const std::string line = series.substr(at + 1, series.find('\n', at + 1) - at - 1),
+                          end = "context=\"\"} " + std::to_string(bytes);
+        return line.size() > end.size() && line.compare(line.size() - end.size(), end.size(), end) == 0;
+    };
+    CHECK(has("hakmem_linear_bytes", info.label[HAK_WASM_LINEAR].live_bytes));
+    CHECK(has("hakmem_linear_resident_bytes", info.linear_resident));
+    CHECK(has("hakmem_linear_proportional_bytes", info.linear_proportional));
+    CHECK(output_of(std::string(HAKMEM_COMMAND) + " report " + path).find("\n  linear memories: 1, ") !=
+          std::string::npos);
+    std::remove(path.c_str());
+}
+
 TEST_CASE("a refused growth and a reset leave what is there in the profile", "[wamr]")
 {
     Profiled host;

@@ -44,6 +44,10 @@ const Act ACTS[] = {
     {"deep_locals", WASM_RT_TRAP_EXHAUSTION, [] { Z_hostileZ_deep_locals(&evil, 1, 2, 3, 4); }},
     {"spin", WASM_RT_TRAP_EXHAUSTION, [] { Z_hostileZ_spin(&evil); }},
     {"beyond", WASM_RT_TRAP_OOB, [] { Z_hostileZ_beyond(&evil); }},
+    {"segment", WASM_RT_TRAP_OOB, [] { Z_hostileZ_segment(&evil); }},
+    // A range takes its steps before it begins, and has more bytes than there are steps.
+    {"segment_source", WASM_RT_TRAP_EXHAUSTION, [] { Z_hostileZ_segment_source(&evil); }},
+    {"segment_elements", WASM_RT_TRAP_OOB, [] { Z_hostileZ_segment_elements(&evil); }},
     {"wrong", WASM_RT_TRAP_CALL_INDIRECT, [] { Z_hostileZ_wrong(&evil); }},
 };
 
@@ -118,6 +122,53 @@ TEST_CASE("whatever a guest does, it stays within its limits, and others are ser
             CHECK(info.heap_live == 0);
         }
     }
+    hak_wasm_tenant_close(attacker, HAK_WASM_RETIRE);
+    hak_wasm_tenant_close(next, HAK_WASM_RETIRE);
+    CHECK(host.info().live == 0);
+}
+
+TEST_CASE("as many instances as a tenant can have are within its limits", "[wasm2c]")
+{
+    HostOptions options;
+    options.bounds = HAK_WASM_GUARD;
+    options.guard_bytes = size_t(4) << 30;
+    Host host(&options);
+    REQUIRE(hak_wasm_wasm2c_use(host, WASM_RT_MEMCHECK_SIGNAL_HANDLER) == 0);
+    wasm_rt_init();
+    Z_hostile_init_module();
+    Z_small_init_module();
+    hak_wasm_tenant *attacker = limited(host), *next = limited(host);
+    const auto is_within = [&] {
+        CHECK(info_of(attacker).linear_peak <= LIMIT);
+        CHECK(info_of(attacker).heap_committed <= LIMIT);
+    };
+    static Z_hostile_instance_t guests[LIMIT / WASM_PAGE + 1];
+    static size_t made;
+    {
+        Scope scope(attacker);
+        hak_wasm_wasm2c_steps();
+        int trap = 0;
+        for (made = 0; made < std::size(guests) && trap == 0; made++) {
+            trap = trapped([] { Z_hostile_instantiate(&guests[made]); });
+            is_within();
+        }
+        // The last one has no memory: each takes a page.
+        CHECK(trap != 0);
+        CHECK(made == std::size(guests));
+        for (size_t i = 0; i + 1 < made; i++) {
+            static Z_hostile_instance_t *guest;
+            guest = &guests[i];
+            CHECK(trapped([] { result = Z_hostileZ_pages(guest); }) == 0);
+            CHECK(result == 1);
+            CHECK(trapped([] { result = Z_hostileZ_elements(guest); }) == 0);
+        }
+        is_within();
+        serve_the_next(next);
+        for (size_t i = 0; i < made; i++)
+            Z_hostile_free(&guests[i]);
+    }
+    CHECK(info_of(attacker).linear_bytes == 0);
+    CHECK(info_of(attacker).heap_live == 0);
     hak_wasm_tenant_close(attacker, HAK_WASM_RETIRE);
     hak_wasm_tenant_close(next, HAK_WASM_RETIRE);
     CHECK(host.info().live == 0);

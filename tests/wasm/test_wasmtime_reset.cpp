@@ -189,6 +189,137 @@ TEST_CASE("which modules can be reset", "[reset]")
     }
 }
 
+// Guests that change what they have by the instructions of one proposal each: `change`, and `state` tells it.
+TEST_CASE("a guest of each proposal goes back to all that it was, or is refused with the reason", "[reset]")
+{
+    wasm_config_t *config = wasm_config_new();
+    wasmtime_config_wasm_threads_set(config, true);
+    wasmtime_config_shared_memory_set(config, true);
+    wasmtime_config_wasm_tail_call_set(config, true);
+    wasmtime_config_wasm_function_references_set(config, true);
+    wasmtime_config_wasm_gc_set(config, true);
+    wasmtime_config_wasm_exceptions_set(config, true);
+    wasmtime_config_wasm_memory64_set(config, true);
+    wasmtime_config_wasm_multi_memory_set(config, true);
+    wasmtime_config_wasm_wide_arithmetic_set(config, true);
+    wasmtime_config_wasm_custom_page_sizes_set(config, true);
+    Runtime runtime(guarded(), config);
+    hak_wasm_tenant *tenant = hak_wasm_tenant_new(runtime.host, nullptr);
+    const std::string number =
+        "(global $g (mut i32) (i32.const 5)) (func (export \"state\") (result i32) (global.get $g)) ";
+    const std::string word = "(memory 1) (func (export \"state\") (result i32) (i32.load (i32.const 64))) "
+                             "(data (i32.const 64) \"hak\") ";
+    const std::string add = "(global.set $g (i32.add (global.get $g) (i32.const 1)))";
+    const std::string holds = "(func (export \"state\") (result i32) (ref.is_null (table.get $t ";
+    const struct {
+        const char *name, *why; // "" = it goes back
+        std::string fields;
+    } proposals[] = {
+        {"sign extension", "",
+         number + "(func (export \"change\") (global.set $g (i32.extend8_s (i32.const 0x80))))"},
+        {"conversions without traps", "",
+         number + "(func (export \"change\") (global.set $g (i32.trunc_sat_f64_s (f64.const 1e300))))"},
+        {"several values", "",
+         number + "(func $two (result i32 i32) (i32.const 7) (i32.const 8))"
+                  "(func (export \"change\") (call $two) (global.set $g) (drop))"},
+        {"constants that are computed", "",
+         "(global $g (mut i32) (i32.mul (i32.const 5) (i32.sub (i32.const 9) (i32.const 2))))"
+         "(func (export \"state\") (result i32) (global.get $g)) (func (export \"change\") " +
+             add + ")"},
+        {"bulk memory", "",
+         word + "(data $d \"other\") (func (export \"change\")"
+                "(memory.fill (i32.const 60) (i32.const 1) (i32.const 5000))"
+                "(memory.init $d (i32.const 0) (i32.const 0) (i32.const 5)))"},
+        {"bulk memory within it", "",
+         word + "(data $d \"other\") (func (export \"change\")"
+                "(memory.init $d (i32.const 0) (i32.const 0) (i32.const 5))"
+                "(memory.copy (i32.const 64) (i32.const 0) (i32.const 5)))"},
+        {"references to functions", "",
+         "(table $t 3 funcref) (elem declare func $f) (func $f)" + holds +
+             "(i32.const 2)))) (func (export \"change\") (table.set $t (i32.const 2) (ref.func $f)))"},
+        {"references of the host", "other references than functions",
+         "(table $t 3 externref)" + holds +
+             "(i32.const 2)))) (func (export \"change\") (table.fill $t (i32.const 0) (ref.null extern) "
+             "(i32.const "
+             "2)))"},
+        {"vectors", "",
+         word + "(global $v (mut v128) (v128.const i32x4 1 2 3 4)) (func (export \"change\")"
+                "(global.set $v (i32x4.mul (global.get $v) (v128.const i32x4 3 3 3 3)))"
+                "(v128.store (i32.const 64) (i32x4.add (v128.load (i32.const 64)) (global.get $v))))"},
+        {"relaxed vectors", "",
+         word + "(func (export \"change\") (v128.store (i32.const 64) (i8x16.relaxed_swizzle"
+                "(v128.const i32x4 1 2 3 4) (v128.const i32x4 5 6 7 8))))"},
+        {"tail calls", "",
+         number + "(func $again (param i32) (if (local.get 0) (then " + add +
+             "(return_call $again (i32.sub (local.get 0) (i32.const 1))))))"
+             "(func (export \"change\") (return_call $again (i32.const 100000)))"},
+        {"several memories", "more than one memory",
+         word + "(memory $m 1) (func (export \"change\") (i32.store $m (i32.const 0) (i32.const 1))"
+                "(memory.copy 0 $m (i32.const 64) (i32.const 0) (i32.const 4)))"},
+        {"memories of 64 bits", "",
+         "(memory i64 1) (data (i64.const 64) \"hak\")"
+         "(func (export \"state\") (result i32) (i32.load (i64.const 64)))"
+         "(func (export \"change\") (i64.store (i64.const 64) (i64.const 1)))"},
+        {"tables of 64 bits", "",
+         "(table $t i64 3 funcref) (elem declare func $f) (func $f)" + holds +
+             "(i64.const 2)))) (func (export \"change\") (table.set $t (i64.const 2) (ref.func $f)))"},
+        {"threads", "effect is not known",
+         word + "(func (export \"change\") (i32.atomic.store (i32.const 64) (i32.const 1)))"},
+        {"shared memories", "shared between threads",
+         "(memory 1 1 shared) (func (export \"state\") (result i32) (i32.load (i32.const 64)))"
+         "(func (export \"change\") (i32.store (i32.const 64) (i32.const 1)))"},
+        {"exceptions", "",
+         number + "(tag $e (param i32)) (func (export \"change\")"
+                  "(block $caught (result i32) (try_table (catch $e $caught) (throw $e (i32.const 9)))"
+                  "(unreachable)) (global.set $g))"},
+        {"references with types", "",
+         number + "(type $t (func)) (elem declare func $f) (func $f (type $t) " + add +
+             ") (func (export \"change\") (call_ref $t (ref.func $f)))"},
+        {"tables with types", "other references than functions",
+         "(type $f (func)) (table $t 3 (ref null $f)) (elem declare func $x) (func $x)" + holds +
+             "(i32.const 2)))) (func (export \"change\") (table.set $t (i32.const 2) (ref.func $x)))"},
+        {"collected types", "effect is not known",
+         number + "(type $s (struct (field (mut i32)))) (func (export \"change\")"
+                  "(global.set $g (struct.get $s 0 (struct.new $s (i32.const 9)))))"},
+        {"collected types in globals", "mutable global that is a reference",
+         "(type $s (struct (field i32))) (global $g (mut (ref null $s)) (ref.null $s))"
+         "(func (export \"state\") (result i32) (ref.is_null (global.get $g)))"
+         "(func (export \"change\") (global.set $g (struct.new $s (i32.const 9))))"},
+        {"wide arithmetic", "",
+         number + "(func (export \"change\") (i64.mul_wide_u (i64.const -1) (i64.const 3)) (i32.wrap_i64)"
+                  "(global.set $g) (drop))"},
+        {"pages of other sizes", "another size than 64 KiB",
+         "(memory 4096 (pagesize 1)) (func (export \"state\") (result i32) (i32.load (i32.const 64)))"
+         "(func (export \"change\") (i32.store (i32.const 64) (i32.const 1)))"},
+    };
+    for (const auto &proposal : proposals) {
+        INFO(proposal.name);
+        Module module(runtime, "(module " + proposal.fields + ")");
+        Instance guest(tenant, module), other(tenant, module);
+        CHECK(guest.error == "");
+        Image image(guest);
+        if (*proposal.why != '\0') {
+            CHECK(module.refused().find(proposal.why) != std::string::npos);
+            CHECK(image.image == nullptr);
+            guest.call("change");
+            continue;
+        }
+        CHECK(module.refused() == "");
+        REQUIRE(image.image != nullptr);
+        const int32_t then = guest.call("state");
+        for (int round = 0; round < 3; round++) {
+            for (Instance *one : {&guest, &other}) {
+                one->call("change");
+                CHECK(one->call("state") != then);
+                REQUIRE(hak_wasmtime_reset(one->instance, image.image) == 0);
+                CHECK(one->call("state") == then);
+            }
+        }
+    }
+    CHECK(info_of(tenant).linear_bytes == 0);
+    hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+}
+
 TEST_CASE("an image of a module that cannot be reset is refused with the reason", "[reset]")
 {
     Runtime runtime;

@@ -162,11 +162,14 @@ bool hkr_check_context(const json_t *context, const hkr_context *read, char *wro
     static const char *const profile[] = {"mean_bytes",    "samples",     "dropped_stacks", "dropped_samples",
                                           "dropped_bytes", "table_bytes", "window_ns",      NULL};
     static const char *const mode[] = {"mode", NULL};
+    static const char *const linear[] = {"bytes", "memories", "resident_bytes", "proportional_bytes", NULL};
     if (!check_members(hkr_is_amount, "stats", json_object_get(context, "stats"), stats, wrong, size))
         return false;
     if (!check_members(hkr_is_amount, "profile", json_object_get(context, "profile"), profile, wrong, size))
         return false;
     if (!check_members(is_text, "profile", json_object_get(context, "profile"), mode, wrong, size))
+        return false;
+    if (!check_members(hkr_is_amount, "linear", json_object_get(context, "linear"), linear, wrong, size))
         return false;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         if (!check_part(&parts[i], context, wrong, size)) return false;

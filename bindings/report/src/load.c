@@ -201,6 +201,7 @@ static const char *context_of(hkr_report *r, hkr_context *c, json_t *names, json
     r->changed |= hkr_tokens(from);
     if (!name_of(r, c, names, from)) return "name";
     if (!member(from, "stats", JSON_OBJECT, &c->stats)) return "stats";
+    if (!member(from, "linear", JSON_OBJECT, &c->linear)) return "linear";
     if (!member(from, "labels", JSON_ARRAY, &c->labels)) return "labels";
     if (!member(from, "holes", JSON_ARRAY, &c->holes)) return "holes";
     if (!member(from, "imports", JSON_ARRAY, &c->imports)) return "imports";

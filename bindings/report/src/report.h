@@ -48,6 +48,7 @@ typedef struct hkr_stack {
 typedef struct hkr_context {
     const char *name;                          /* unique in its report: "name", "name#2" */
     const json_t *stats;                       /* NULL = none */
+    const json_t *linear;                      /* what a guest's memories are; NULL = none */
     const json_t *labels;                      /* an array; NULL = none */
     const json_t *holes;                       /* an array; NULL = none */
     const json_t *imports, *marks, *histories; /* arrays; NULL = none */

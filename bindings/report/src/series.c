@@ -159,6 +159,38 @@ static bool context_families(const names *all, const hkr_series_sink *to)
     return ok;
 }
 
+/* Of tenants with linear memories. Reports without any have no such family. */
+static bool linear_families(const names *all, const hkr_series_sink *to)
+{
+    static const struct {
+        hkr_family family;
+        const char *member;
+    } of[] = {
+        {{"hakmem_linear_bytes", "Sizes of linear memories, and what counts like them", "By", false},
+         "bytes"},
+        {{"hakmem_linear_resident_bytes", "Pages of linear memories that are their own", "By", false},
+         "resident_bytes"},
+        {{"hakmem_linear_proportional_bytes", "These, and an equal part of each image that they share", "By",
+          false},
+         "proportional_bytes"},
+    };
+    size_t first = 0;
+    while (first < all->count && !all->of[first].context->linear)
+        first++;
+    bool ok = true;
+    for (size_t m = 0; m < sizeof of / sizeof of[0] && ok && first < all->count; m++) {
+        ok = to->family(to->user, &of[m].family);
+        for (size_t i = first; i < all->count && ok; i++) {
+            const hkr_point point = {all->of[i].report,
+                                     {"context"},
+                                     {all->of[i].name},
+                                     hkr_number(all->of[i].context->linear, of[m].member)};
+            if (all->of[i].context->linear) ok = to->point(to->user, &of[m].family, &point);
+        }
+    }
+    return ok;
+}
+
 /* Labels of one name are one series. */
 static json_t *sums_of(const hkr_context *c, const char *member)
 {
@@ -202,7 +234,7 @@ bool hkr_each_series(hkr_report *const *reports, size_t count, const hkr_series_
     names all;
     const bool ok = names_of(&all, reports, count) && resident_family(reports, count, to) &&
                     part_family(reports, count, to) && context_families(&all, to) &&
-                    label_family(&all, &bytes, "live_bytes", to) &&
+                    linear_families(&all, to) && label_family(&all, &bytes, "live_bytes", to) &&
                     label_family(&all, &blocks, "live_blocks", to);
     names_free(&all);
     return ok;

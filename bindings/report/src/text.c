@@ -113,6 +113,16 @@ static void losses(FILE *out, const hkr_context *c)
     fputc('\n', out);
 }
 
+/* Writes what a tenant's linear memories are, and what of the resident memory is theirs. */
+static void linear(FILE *out, const hkr_context *c)
+{
+    char a[32], b[32], d[32];
+    fprintf(out, "  linear memories: %.0f, %s, resident %s, proportional %s\n",
+            hkr_number(c->linear, "memories"), hkr_bytes(a, hkr_number(c->linear, "bytes"), false),
+            hkr_bytes(b, hkr_number(c->linear, "resident_bytes"), false),
+            hkr_bytes(d, hkr_number(c->linear, "proportional_bytes"), false));
+}
+
 static void labels(FILE *out, const hkr_context *c)
 {
     const size_t n = json_array_size(c->labels);
@@ -219,6 +229,7 @@ bool hkr_write_text(FILE *out, const hkr_report *r, const hkr_options *o)
             fprintf(out, "  limit %s, %.0f allocations refused\n",
                     hkr_bytes(a, hkr_number(c->stats, "hard_limit"), false),
                     hkr_number(c->stats, "failures"));
+        if (c->linear) linear(out, c);
         losses(out, c);
         if (!verdicts(out, c)) return false;
         labels(out, c);

@@ -4,6 +4,15 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 fn main() {
+    let wasm = env::var_os("CARGO_FEATURE_WASM").is_some();
+    let os = env::var("CARGO_CFG_TARGET_OS").expect("cargo sets it");
+    if wasm && os != "linux" {
+        // Before the C compiler has its say, which would be a page.
+        eprintln!(
+            "hakmem-sys: the feature `wasm` is for Linux alone, and the target is {os}: build without the feature"
+        );
+        std::process::exit(1);
+    }
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("core");
     let mut sources = Vec::new();
     for folder in folder(&root.join("src")) {
@@ -23,8 +32,8 @@ fn main() {
         // An allocator that is not optimised slows down the whole program, also while it is debugged.
         .opt_level(3)
         .compile("hakmem");
-    if env::var_os("CARGO_FEATURE_WASM").is_some() {
-        wasm(&root);
+    if wasm {
+        build_wasm(&root);
     }
     println!("cargo:rerun-if-changed={}", root.display());
     println!("cargo:include={}", root.join("include").display());
@@ -50,7 +59,7 @@ const BESIDE_WASM: [&str; 16] = [
     "common/smaps",
 ];
 
-fn wasm(core: &Path) {
+fn build_wasm(core: &Path) {
     let root = core.parent().expect("it is in the crate").to_path_buf();
     let mut sources: Vec<_> = folder(&root.join("wasm-host/src"));
     sources.retain(|path| path.extension().is_some_and(|e| e == "c"));

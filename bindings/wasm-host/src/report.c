@@ -76,6 +76,19 @@ static void put_linear(hkc_json *w, hkw_profile *p, namer *n)
     hkc_json_end(w);
 }
 
+/* Writes what the linear memories are, with a profile and without. */
+static void put_memories(hkc_json *w, hak_wasm_tenant *tenant, hkw_residence linear)
+{
+    hkc_json_object(w, "linear");
+    hkc_json_size(w, "bytes",
+                  atomic_load(&tenant->own_bytes) + atomic_load(&tenant->own_charged) +
+                      atomic_load(&tenant->own_images));
+    hkc_json_size(w, "memories", atomic_load(&tenant->own_memories));
+    hkc_json_size(w, "resident_bytes", linear.own);
+    hkc_json_size(w, "proportional_bytes", linear.proportional);
+    hkc_json_end(w);
+}
+
 /* Another tenant may have had the context before: its failures, and what magazines kept of its blocks, are
  * left out. What this one takes out of these is not in the context's peak, so no report tells less than one
  * before it. */
@@ -93,10 +106,12 @@ static void put_heap(hkc_json *w, hak_wasm_tenant *tenant)
 
 int hkw_report_tenant(hkc_json *w, hak_wasm_tenant *tenant, hkc_names *names)
 {
+    const hkw_residence linear = hkw_tenant_residence(tenant); /* without the lock of the heap */
     lock_named(&tenant->lock, &tenant->ctx, names);
     hkw_profile *p = atomic_load(&tenant->profile);
     namer n = {.frames = p ? p->frames : NULL, .names = names};
     put_heap(w, tenant);
+    put_memories(w, tenant, linear);
     int error = hkc_profile_json(w, tenant->ctx, name_frame, &n);
     hkc_json_end(w);
     pthread_mutex_unlock(&tenant->lock);

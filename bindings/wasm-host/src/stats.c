@@ -1,6 +1,7 @@
 /* What hosts and tenants tell about themselves. */
 #include "tenant.h"
 
+#include <stddef.h>
 #include <string.h>
 
 static void count_slot(void *user, hkw_slot *slot)
@@ -47,6 +48,36 @@ int hak_wasm_host_stats(hak_wasm_host *host, hak_wasm_host_info *out)
     return tell(out, info, sizeof *info);
 }
 
+struct residence_sum {
+    hkw_slots *slots;
+    hkw_residence sum;
+};
+
+static void add_residence(void *user, hkw_slot *slot)
+{
+    struct residence_sum *all = user;
+    const size_t own = hkw_pages_resident(&all->slots->pages, slot->base,
+                                          atomic_load_explicit(&slot->size, memory_order_relaxed));
+    all->sum.own += own;
+    all->sum.proportional += own + hkw_slot_share(all->slots, slot);
+}
+
+hkw_residence hkw_tenant_residence(hak_wasm_tenant *tenant)
+{
+    struct residence_sum all = {&tenant->host->slots, {0, 0}};
+    hkw_memories_each(tenant, add_residence, &all);
+    return all.sum;
+}
+
+/* Whether the caller's struct, of whatever version, has room for the residence: without it nobody passes over the
+ * page tables. */
+static bool asks_for_residence(const hak_wasm_tenant_info *out)
+{
+    size_t size = 0;
+    if (out) memcpy(&size, out, sizeof size);
+    return size > offsetof(hak_wasm_tenant_info, linear_resident);
+}
+
 int hak_wasm_tenant_stats(hak_wasm_tenant *tenant, hak_wasm_tenant_info *out)
 {
     hak_wasm_tenant_info whole, *info = &whole;
@@ -79,38 +110,20 @@ int hak_wasm_tenant_stats(hak_wasm_tenant *tenant, hak_wasm_tenant_info *out)
     info->image_bytes = atomic_load(&tenant->own_images);
     info->heap_live = stats.live_bytes;
     info->heap_committed = tenant->quota ? hak_quota_used(tenant->quota) : stats.committed_bytes;
+    if (asks_for_residence(out)) {
+        const hkw_residence linear = hkw_tenant_residence(tenant);
+        info->linear_resident = linear.own;
+        info->linear_proportional = linear.proportional;
+    }
     return tell(out, info, sizeof *info);
-}
-
-struct residence {
-    hkw_slots *slots;
-    size_t bytes;
-};
-
-static void add_resident(void *user, hkw_slot *slot)
-{
-    struct residence *r = user;
-    r->bytes += hkw_pages_resident(&r->slots->pages, slot->base,
-                                   atomic_load_explicit(&slot->size, memory_order_relaxed));
 }
 
 size_t hak_wasm_tenant_resident(hak_wasm_tenant *tenant)
 {
-    struct residence r = {&tenant->host->slots, 0};
-    hkw_memories_each(tenant, add_resident, &r);
-    return r.bytes;
-}
-
-static void add_proportional(void *user, hkw_slot *slot)
-{
-    struct residence *r = user;
-    add_resident(user, slot);
-    r->bytes += hkw_slot_share(r->slots, slot);
+    return hkw_tenant_residence(tenant).own;
 }
 
 size_t hak_wasm_tenant_proportional(hak_wasm_tenant *tenant)
 {
-    struct residence r = {&tenant->host->slots, 0};
-    hkw_memories_each(tenant, add_proportional, &r);
-    return r.bytes;
+    return hkw_tenant_residence(tenant).proportional;
 }

@@ -120,6 +120,13 @@ size_t hkw_tenant_committed(const hak_wasm_tenant *tenant);
 /* Calls fn for each live memory of the tenant alone, which waits with new ones meanwhile. fn must not make or
  * end any. */
 void hkw_memories_each(hak_wasm_tenant *tenant, hkw_slot_fn *fn, void *user);
+/* Resident bytes of a tenant's memories, without its children's: pages of their own, and with a part of the
+ * images that they share. */
+typedef struct hkw_residence {
+    size_t own, proportional;
+} hkw_residence;
+hkw_residence hkw_tenant_residence(hak_wasm_tenant *tenant);
+
 /* Takes a live memory from its tenant and gives the slot back. */
 void hkw_memory_end(hak_wasm_host *host, hkw_slot *slot);
 

@@ -30,6 +30,13 @@ const char *hkw_wamr_steps_refused(const hak_wasm_tenant *tenant, wasm_module_t 
 /* Before a call. false = it would not hold. */
 bool hkw_wamr_steps_begin(hak_wasm_wamr *guest);
 
+/* ---- machine_code.c: what the loader maps is the tenant's ---------------------------------------- */
+
+/* Before a module is loaded on this thread. */
+void hkw_wamr_code_begin(void);
+/* Whether its code did not fit into a limit. */
+bool hkw_wamr_code_refused(void);
+
 /* ---- state.c: behind WAMR's public headers ------------------------------------------------------- */
 
 /* Whether it is machine code. */

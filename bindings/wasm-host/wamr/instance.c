@@ -33,7 +33,10 @@ wasm_module_t hak_wasm_wamr_load(hak_wasm_tenant *tenant, uint8_t *bytes, uint32
         return NULL;
     }
     hak_wasm_scope before = hak_wasm_enter(tenant, HAK_WASM_LOAD);
+    hkw_wamr_code_begin();
     wasm_module_t module = wasm_runtime_load(bytes, size, error, error ? error_size : 0);
+    if (!module && hkw_wamr_code_refused())
+        say(error, error_size, "the module's machine code does not fit into the tenant's limit");
     if (module && !is_hosts(tenant, module, error, error_size)) {
         wasm_runtime_unload(module);
         module = NULL;

@@ -4,7 +4,8 @@
   (memory (export "memory") 1)
   (table $t 1 funcref)
   (global $g (mut i64) (i64.const 0))
-  (elem declare func $one)
+  (elem $e funcref (ref.func $one))
+  (data $d "hostile")
   (func $one (type $number) (i32.const 1))
   ;; Pages until there are no more, each written to; how many there are then.
   (func (export "pages") (result i32)
@@ -38,6 +39,10 @@
     (global.get $g))
   (func (export "spin") (loop $l (global.set $g (i64.add (global.get $g) (i64.const 1))) (br $l)))
   (func (export "beyond") (i32.store (i32.const -4) (i32.const 1)))
+  ;; Segments to where nothing is, and more of them than there is.
+  (func (export "segment") (memory.init $d (i32.const -3) (i32.const 0) (i32.const 7)))
+  (func (export "segment_source") (memory.init $d (i32.const 0) (i32.const 5) (i32.const -1)))
+  (func (export "segment_elements") (table.init $t $e (i32.const 0x7fffffff) (i32.const 0) (i32.const 1)))
   (func (export "wrong") (drop (call_indirect (type $number) (i32.const 0))))
   (func (export "answer") (result i32)
     (i32.store (i32.const 8) (i32.const 42))

@@ -1,5 +1,5 @@
 //! The C functions of hakmem, as `core/include/hakmem/hakmem.h` declares them: that header is the manual.
-//! The crate compiles the C sources; nothing has to be installed. The feature `wasm` adds `hakmem/wasm.h`. The crate `hakmem` is the interface for Rust.
+//! The crate compiles the C sources; nothing has to be installed. On Linux the feature `wasm` adds `hakmem/wasm.h`. The crate `hakmem` is the interface for Rust.
 
 #![no_std]
 #![allow(non_camel_case_types)]

@@ -112,6 +112,8 @@ pub struct hak_wasm_tenant_info {
     pub linear_refused: u64,
     pub instances_refused: u64,
     pub image_bytes: usize,
+    pub linear_resident: usize,
+    pub linear_proportional: usize,
 }
 
 #[repr(C)]

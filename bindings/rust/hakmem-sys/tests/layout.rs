@@ -40,10 +40,10 @@ fn structs_are_those_of_the_header() {
             hak_wasm_host_options: size bounds slot_bytes guard_bytes extent_bytes warm_bytes decay_ns dirty limits policy
                 mappings;
             hak_wasm_host_info: size slots live warm warm_bytes linear_bytes reserved_bytes extents image_bytes dirty
-                mappings;
+                mappings resting;
             hak_wasm_tenant_options: size name parent children limits;
             hak_wasm_tenant_info: size label heap_live heap_committed linear_bytes linear_peak instances instances_peak
-                heap_failures linear_refused instances_refused image_bytes;
+                heap_failures linear_refused instances_refused image_bytes linear_resident linear_proportional;
             hak_wasm_module_limits: size bytes types arity imports functions globals exports segments locals body_bytes
                 blocks depth ranges;
             hak_wasm_scope: tenant label;

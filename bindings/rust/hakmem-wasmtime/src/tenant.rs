@@ -126,7 +126,7 @@ impl Tenant {
         Err(Error::new(Reason::Module, text))
     }
 
-    /// Cost: a pass over the tenant's heap.
+    /// Cost: a pass over the tenant's heap, and that of [`resident`](Tenant::resident).
     pub fn stats(&self) -> Stats {
         let mut info = Stats { size: size_of::<Stats>(), ..Default::default() };
         // SAFETY: the size is set.

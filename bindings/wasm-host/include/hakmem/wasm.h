@@ -77,7 +77,7 @@ typedef struct hak_wasm_limits {
                             hak_wasm_admit fail, but no allocation */
     size_t linear_bytes; /* sizes of live linear memories, as the guests see them, but at least 64 KiB each,
                             because each takes a slot; sizes of images; and what hak_wasm_charge adds: tables
-                            and compiled code under wasmtime */
+                            and compiled code under wasmtime, machine code under WAMR */
     size_t instances;    /* admitted and not dismissed (hak_wasm_admit) */
 } hak_wasm_limits;
 
@@ -230,8 +230,11 @@ typedef struct hak_wasm_tenant_info {
     uint64_t linear_refused;          /* memories and growths refused by this tenant's limit */
     uint64_t instances_refused;       /* admissions refused by this tenant's limits */
     size_t image_bytes;               /* of linear_bytes, what images take; without children */
+    size_t linear_resident;           /* as hak_wasm_tenant_resident returns; without children */
+    size_t linear_proportional;       /* as hak_wasm_tenant_proportional returns; without children */
 } hak_wasm_tenant_info;
-/* Fills in *info. Returns 0, or -1 if info->size is not set. Cost: a pass over the tenant's heap. */
+/* Fills in *info. Returns 0, or -1 if info->size is not set. Cost: a pass over the tenant's heap, and that of
+ * hak_wasm_tenant_resident if info->size has room for linear_resident. */
 HAK_API int hak_wasm_tenant_stats(hak_wasm_tenant *tenant, hak_wasm_tenant_info *info);
 /* Returns the resident bytes of the tenant's linear memories, without pages that are an image's. In compare
  * mode returns the sizes instead. Cost: a pass over the page tables of the tenant's memories, during which no

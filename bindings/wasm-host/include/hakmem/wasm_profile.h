@@ -38,9 +38,9 @@ HAK_API int hak_wasm_profile_start(hak_wasm_tenant *tenant, const hak_profile_op
 /* Takes no more samples. The results stay until the tenant is closed, and frees are still counted. Returns 0,
  * or -1 if no profile runs. Cost: that of two calls of hak_profile_stop(). */
 HAK_API int hak_wasm_profile_stop(hak_wasm_tenant *tenant);
-/* Writes the report, "hakmem-report/1", of this tenant alone: its context, and one more entry for its linear
- * memories. The report goes to memory first, so that nobody waits for `out`. Returns 0, or an errno: EINVAL
- * if `out` is NULL. Cost: a step for each stack and each size class, and the names of functions that were not
+/* Writes the report, "hakmem-report/1", of this tenant alone: its context, with what its linear memories are
+ * and what of them is resident, and, if it has a profile, one more entry for them. The report goes to memory first, so that nobody waits for `out`. Returns 0, or an errno: EINVAL
+ * if `out` is NULL. Cost: that of hak_wasm_tenant_proportional(), a step for each stack and each size class, and the names of functions that were not
  * looked up before, from the tables of symbols of the process. */
 HAK_API int hak_wasm_report_json(hak_wasm_tenant *tenant, FILE *out);
 

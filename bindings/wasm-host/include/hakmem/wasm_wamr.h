@@ -45,7 +45,9 @@ extern "C" {
  * wasm_runtime_destroy. */
 HAK_API void hak_wasm_wamr_args(hak_wasm_host *host, RuntimeInitArgs *args);
 
-/* Loads a module for a tenant, by wasm_runtime_load, under label LOAD. WAMR changes `bytes`, which must stay
+/* Loads a module for a tenant, by wasm_runtime_load, under label LOAD. Machine code that WAMR maps for a module
+ * that was compiled ahead of time is charged as linear bytes (hak_wasm_charge) until wasm_runtime_unload, where
+ * WAMR is a static library, as with hak_wasm_tenant_steps. WAMR changes `bytes`, which must stay
  * until wasm_runtime_unload; that needs no wrapper. On an error returns NULL with a text in `error`, which
  * may be NULL. It is an error if WAMR does not take its memory from the tenant's host (hak_wasm_wamr_args),
  * because no limit would hold. */
