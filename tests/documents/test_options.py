@@ -1,0 +1,67 @@
+"""Options of the programs: each is in the table of its page and in what the program itself prints, and no table has another
+one: test_options.py SOURCE"""
+
+import re
+import sys
+import unittest
+from pathlib import Path
+
+SOURCE = Path(sys.argv[1])
+
+
+def text(path):
+    return (SOURCE / path).read_text()
+
+
+def table(path, option):
+    """What stands in the first cells of a page's rows, in the order of the page."""
+    return [name for line in text(path).splitlines() if line.startswith("| `") for name in re.findall(option, line.split(" |")[0])]
+
+
+class Options(unittest.TestCase):
+    def same(self, found, known):
+        self.assertGreater(len(set(known)), 4)
+        self.assertEqual(sorted(found), sorted(set(known)))
+
+    def test_of_the_shim(self):
+        source = text("bindings/preload/src/settings.c")
+        known = re.findall(r'strcmp\(key, "(\w+)"\) == 0', source)
+        self.same(table("docs/guide/preload.md", r"^\| `(\w+)=`"), known)
+        told = "".join(re.findall(r'"(.*?)"', re.search(r'return "there are (.*?);', source, re.S)[0]))
+        self.same(re.findall(r"(?:are|,) (\w+)=", told), known)
+
+    def test_of_the_launchers(self):
+        source = text("bindings/lua/launcher/options.c")
+        known = re.findall(r'(?:value_of\(arg|strcmp\(arg), "--hak-([a-z-]+)"\)', source)
+        self.same(table("docs/guide/lua.md", r"`--hak-([a-z-]+)"), known)
+        self.same(re.findall(r'^ +"  --hak-([a-z-]+)', source, re.M), known)
+        macro = re.search(r"#define HAK_OPTIONS(.*?)\n\n", source, re.S)[1]
+        self.same(re.findall(r"--hak-([a-z-]+)", macro), known)
+
+    def test_of_python(self):
+        source = text("bindings/python/hakmem/_cli.py")
+        hook = re.search(r"def option_of_labels.*?def parser\(", source, re.S)[0]
+        known = re.findall(r'"--([a-z-]+)"', hook)
+        self.same(set(table("docs/guide/python.md", r"^\| `--([a-z-]+)")) - {"hakmem", "hakmem-top"}, known)
+
+    def test_variables_of_python(self):
+        launch = text("bindings/python/hakmem/_launch.py")
+        names = re.search(r"for name in \((.*?)\)", launch, re.S)[1]
+        known = ["HAKMEM_DOMAINS", *(f"HAKMEM_{name.upper()}" for name in re.findall(r'"(\w+)"', names))]
+        listed = re.search(r"The variables are (.*?)\. In\s+programs", text("docs/guide/python.md"), re.S)[1]
+        self.same(re.findall(r"`(HAKMEM_\w+)`", listed), known)
+
+    def test_of_the_command_hakmem(self):
+        source = text("bindings/report/src/main.c")
+        usage = "".join(re.findall(r'^ +"(.*?)\\n"', re.search(r"usage\[\] =(.*?);\n", source, re.S)[1], re.M))
+        self.assertIn("usage: hakmem", usage)
+        options = [name for name in re.findall(r'\{"([a-z-]+)", (?:required|no)_argument', source) if name not in ("help", "version", "otlp")]
+        self.same(table("docs/guide/report.md", r"`--([a-z-]+)"), options)
+        for name in options:
+            self.assertIn(f"--{name} ", usage)
+        commands = set(re.findall(r'^    \{"(\w+)", (?:write|hkr_write)_', source, re.M)) | {"attach", "top", "policy", "serve", "push"}
+        self.same(set(re.findall(r"^hakmem (\w+) ", text("docs/guide/report.md"), re.M)), commands)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
