@@ -2,8 +2,8 @@
 
 #include "space/calls.h"
 
-/* At both ends of such pages, without access: the kernel makes neighbours with the same access one mapping, and then
- * nobody outside can tell how many resident bytes each has. */
+/* Bytes without access at both ends of such pages. Without them the kernel would join neighbours with the same
+ * access to one mapping, and /proc could not tell how many resident bytes each has. */
 #define EDGE HK_UNIT
 
 /* In front of the bytes that are given. */
