@@ -1,6 +1,7 @@
-"""Options of the programs: each is in the table of its page and in what the program itself prints, and no table has another
-one: test_options.py SOURCE"""
+"""Options of the programs and of the build: each is in the table of its page and in what the program itself prints, and no
+table has another one: test_options.py SOURCE"""
 
+import json
 import re
 import sys
 import unittest
@@ -61,6 +62,21 @@ class Options(unittest.TestCase):
             self.assertIn(f"--{name} ", usage)
         commands = set(re.findall(r'^    \{"(\w+)", (?:write|hkr_write)_', source, re.M)) | {"attach", "top", "policy", "serve", "push"}
         self.same(set(re.findall(r"^hakmem (\w+) ", text("docs/guide/report.md"), re.M)), commands)
+
+    def test_of_the_build(self):
+        known = re.findall(r"^(?:option|set)\((HAKMEM_[A-Z_]+) \"", text("CMakeLists.txt"), re.M) + ["HAKMEM_PACKAGES"]
+        self.same(table("docs/guide/building.md", r"`(HAKMEM_\w+)`"), known)
+
+    def test_presets(self):
+        presets = json.loads(text("CMakePresets.json"))["configurePresets"]
+        names = [preset["name"] for preset in presets if not preset.get("hidden")]
+        section = text("docs/guide/building.md").split("## Presets")[1].split("\n## ")[0]
+        self.same(re.findall(r"^\| `(\w+)`", section, re.M), names)
+
+    def test_purposes_of_setup(self):
+        known = re.search(r"usage: scripts/setup \[--list\] \[(.*?)\]", text("scripts/setup"))[1].split(" | ")
+        told = re.search(r"what one purpose needs: (.*?)\. The", text("docs/guide/building.md"), re.S)[1]
+        self.same(re.findall(r"`(\w+)`", told), known)
 
 
 if __name__ == "__main__":
