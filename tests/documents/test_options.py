@@ -28,7 +28,7 @@ class Options(unittest.TestCase):
         source = text("bindings/preload/src/settings.c")
         known = re.findall(r'strcmp\(key, "(\w+)"\) == 0', source)
         self.same(table("docs/guide/preload.md", r"^\| `(\w+)=`"), known)
-        told = "".join(re.findall(r'"(.*?)"', re.search(r'return "there are (.*?);', source, re.S)[0]))
+        told = "".join(re.findall(r'"(.*?)"', re.search(r'return "no such key; there are (.*?);', source, re.S)[0]))
         self.same(re.findall(r"(?:are|,) (\w+)=", told), known)
 
     def test_of_the_launchers(self):
