@@ -85,7 +85,7 @@ void hkl_print_usage(const hkl_options *o)
           "                         learning, research\n"
           "  --hak-policy=file      numbers and hints of a policy\n"
           "  --hak-learn=file       begin with the policy in the file, learn, write it at exit\n"
-          "  --hak-memory=word|size  what memory is worth: cheap, normal, dear; or a size to spend for speed\n"
+          "  --hak-memory=word|size  what memory is worth: cheap, normal, dear; or a size for speed\n"
           "  --hak-price=number     what a MiB is worth, in millionths of the CPU time: 1 to 1000000\n"
           "  --hak-reserve=size     addresses reserved at the start, 4M to 1T (none)\n"
           "  --hak-shared           states of other threads may use this heap, too\n",

@@ -198,7 +198,7 @@ typedef struct hak_profile_info {
     unsigned marks;         /* number of windows, without the one that began with the profile */
     uint64_t window_ns;     /* how long a window by hak_profile_options.window_ns is now */
     double dropped_bytes;   /* allocated bytes for which the dropped samples stood. COUNTED: 0 */
-    size_t apart_bytes; /* part of table_bytes that lies apart from the context: of hak_stats only
+    size_t apart_bytes;     /* part of table_bytes that lies apart from the context: of hak_stats only
                            reserved_bytes has them. Since 0.1 */
 } hak_profile_info;
 /* Fills in *info. Returns 0, or -1 if info->size is not set or there is no profile. Cost: constant; COUNTED:
