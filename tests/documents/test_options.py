@@ -1,5 +1,5 @@
 """Options of the programs and of the build: each is in the table of its page and in what the program itself prints, and no
-table has another one: test_options.py SOURCE"""
+table has another one. So are the functions of the modules and of the shim: test_options.py SOURCE"""
 
 import json
 import re
@@ -62,6 +62,35 @@ class Options(unittest.TestCase):
             self.assertIn(f"--{name} ", usage)
         commands = set(re.findall(r'^    \{"(\w+)", (?:write|hkr_write)_', source, re.M)) | {"attach", "top", "policy", "serve", "push"}
         self.same(set(re.findall(r"^hakmem (\w+) ", text("docs/guide/report.md"), re.M)), commands)
+
+    def test_functions_of_the_lua_module(self):
+        source = text("bindings/lua/src/module.c")
+        known = re.findall(r'\{"(\w+)", module_\w+\}', source)
+        self.same(set(table("docs/guide/lua.md", r"`(\w+)\(")) & set(known), known)
+        fields = re.findall(r'\{"(\w+)", s\.\w+\}', source)
+        row = re.search(r"^\| `stats\(\)` \|.*$", text("docs/guide/lua.md"), re.M)[0]
+        self.same(re.findall(r"`([a-z_]+)`", row.split("hakmem.h):")[1]), fields)
+        profile = re.findall(r'\{"(\w+)", profile_\w+\}', text("bindings/lua/src/profile/module.c"))
+        self.same(set(table("docs/guide/lua-profile.md", r"`profile\.(\w+)[({]")), profile)
+
+    def test_functions_of_the_python_module(self):
+        public = re.search(r"__all__ = \[(.*?)\]", text("bindings/python/hakmem/_public.py"), re.S)[1]
+        pages = text("docs/guide/python.md") + text("docs/guide/python-labels.md")
+        for name in re.findall(r'"([a-z]\w+)"', public):
+            self.assertRegex(pages, rf"\b{name}\b", name)
+        profile = re.search(r"__all__ = \[(.*?)\]", text("bindings/python/hakmem/profile.py"), re.S)[1]
+        self.same(table("docs/guide/python-profile.md", r"`(\w+)\("), re.findall(r'"([a-z]\w+)"', profile))
+
+    def test_functions_of_the_shim(self):
+        exported = re.sub(r"/\*.*?\*/", "", text("bindings/preload/module.map"), flags=re.S)
+        known = re.findall(r"(\w+);", exported.split("local:")[0])
+        told = text("docs/guide/preload.md").split("## What is replaced")[1].split("\n- ")[0]
+        for name in known:
+            if name != "mmap64":
+                self.assertRegex(told, rf"\b{name}\b", name)
+        for name in re.findall(r"\b[a-z]+(?:_[a-z]+)*(?=[,.;`])", told):
+            if re.search("alloc|free|mall|mmap|mremap", name) and name != "jemalloc":
+                self.assertIn(name, known)
 
     def test_of_the_build(self):
         known = re.findall(r"^(?:option|set)\((HAKMEM_[A-Z_]+) \"", text("CMakeLists.txt"), re.M) + ["HAKMEM_PACKAGES"]
