@@ -122,6 +122,7 @@ GUIDES = """
     tokens | pages of its own after {} allocations | bindings/preload/src/token_slots.c | FIRST_MISSES |
     report | gives no answer within {} seconds | bindings/report/src/source.h | HKR_SOURCE_SECONDS |
     report | whole report within {} seconds | bindings/report/src/source.h | HKR_SOURCE_SECONDS |
+    report | is enough, up to {} processes | bindings/report/src/fleet.h | HKR_FLEET_MOST |
     report | The server keeps {} connections open | bindings/report/src/serve.c | CONNECTIONS |
     report | one that stands still for {} seconds | bindings/report/src/serve.c | PATIENCE |
     report | once a second at most | bindings/report/src/fleet.h | HKR_FLEET_FRESH | of a second
