@@ -1,4 +1,4 @@
-"""Figures of README.md are those of docs/measurements, of one commit: test_readme.py SOURCE. With --update it writes them."""
+"""Figures of README.md are those of docs/measurements, of one commit: test_figures.py SOURCE. With --update it writes them."""
 
 import re
 import sys
@@ -41,7 +41,7 @@ class Readme(unittest.TestCase):
         self.assertGreater(len(shown), 7)
         for first, line in shown.items():
             if not first.startswith("--"):
-                self.assertEqual(line, known.get(first), "test_readme.py SOURCE --update mends that")
+                self.assertEqual(line, known.get(first), "test_figures.py SOURCE --update mends that")
 
     def test_they_are_of_one_commit(self):
         text = " ".join(README.read_text().split())
