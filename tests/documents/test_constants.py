@@ -8,11 +8,19 @@ from pathlib import Path
 
 SOURCE = Path(sys.argv[1])
 PARTS = {2: "half", 4: "quarter", 8: "eighth", 16: "sixteenth"}
-WORDS = {4: "four", 8: "eight"}
+WORDS = {2: "two", 3: "three", 4: "four", 8: "eight", 9: "nine", 10: "ten"}
 # How a page says a number.
 HOW = {
     "": lambda n: f"{n:,}",
     "word": lambda n: WORDS[n],
+    "word and one": lambda n: WORDS[n + 1],
+    "but one": lambda n: f"{n - 1}",
+    "percent": lambda n: f"{n * 100:g}",
+    "s": lambda n: f"{n / 1000:g}",  # from milliseconds
+    "us": lambda n: f"{n / 1000:g}",  # from nanoseconds
+    "decimal": lambda n: f"{n:g}",
+    "of a second": lambda n: {1000: ""}[n],
+    "of a minute": lambda n: {60000: ""}[n],
     "KiB": lambda n: f"{n / 1024:g}",
     "MiB": lambda n: f"{n / (1 << 20):g}",
     "units": lambda n: f"{n * 16}",  # in KiB
@@ -69,6 +77,102 @@ SAID = """
     address-space | With {} rows (`HK_HOLES_MOST`) | space/space.h | HK_HOLES_MOST |
     profile | fills with up to {} blocks at a time | heap/batch.h | HK_BATCH_MOST |
 """
+# The same for pages of docs/guide (or headers below core/include/hakmem), and sources of any folder.
+GUIDES = """
+    learning | better by {} % in each of | core/src/learn/bandit.c | margin | percent
+    learning | % in each of {} windows, and undoes | core/src/learn/bandit.h | HK_BANDIT_TRIES | word
+    learning | grows by a quarter in each of {} windows | core/src/learn/learn.c | GREW | word
+    learning | expected to go on so for {} more | core/src/learn/learn.c | AHEAD | word
+    learning | After each {} windows a | core/src/learn/learn.c | CANARY_EACH |
+    learning | at most {} where costs vary | core/src/learn/bandit.h | HK_BANDIT_LONG | word and one
+    learning | otherwise, by {} % of the time and | core/src/learn/learn.c | dear_from | percent
+    learning | of the time and {} standard deviations | core/src/learn/learn.c | dear_spreads | word
+    learning | at {} ns each | core/src/learn/learn.c | exchange_ns |
+    learning | looks at the heap some {} times | core/src/api/learner.c | LOOKS | word
+    learning | keeps its last {} decisions | core/include/hakmem/learn.h | HAK_LEARNER_DECISIONS |
+    learning | and up to {} windows from all | core/include/hakmem/learn.h | HAK_LEARNER_WINDOWS |
+    learning | (a price of {} or more) | bindings/common/memory.h | HKC_PRICE_DEAR_FROM |
+    learn.h | if it saves {} % of the cost above 1 | core/src/learn/bandit.c | margin | percent
+    learn.h | of the cost above 1 in each of {} windows | core/src/learn/bandit.h | HK_BANDIT_TRIES | word
+    learn.h | the mean of {} windows decides | core/src/learn/bandit.h | HK_BANDIT_LONG | word
+    learn.h | magazines ({} ns each) | core/src/learn/learn.c | exchange_ns |
+    learn.h | grew by a quarter in each of {} windows | core/src/learn/learn.c | GREW | word
+    learn.h | expects the same growth for {} more | core/src/learn/learn.c | AHEAD | word
+    learn.h | once at least {} contexts ended | core/src/api/learner.c | ENDED | word
+    learn.h | than the {} us that the slab saves | core/src/api/learner.c | slab_saves_ns | us
+    learn.h | after every {} windows a CANARY | core/src/learn/learn.c | CANARY_EACH |
+    learn.h | sum to {} more than is usual | core/src/learn/learn.c | strange_from | decimal
+    learn.h | more than {} % of the time and four | core/src/learn/learn.c | dear_from | percent
+    learn.h | A window has {} looks | core/src/api/learner.c | LOOKS | word
+    policy | shown in reports, up to {} bytes | core/include/hakmem/policy.h | HAK_POLICY_NAME_MOST |
+    policy | a policy remembers {} such steps | core/include/hakmem/policy.h | HAK_UNDONE_MOST |
+    policy | millionths of the time, 1 to {} | core/include/hakmem/policy.h | HAK_PRICE_MOST | plain
+    policy | are prices of 5, {} and 1000 | core/include/hakmem/policy.h | HAK_PRICE_NORMAL |
+    policy | prices of {}, 50 and 1000 | core/include/hakmem/policy.h | HAK_PRICE_CHEAP |
+    policy | prices of 5, 50 and {} | core/include/hakmem/policy.h | HAK_PRICE_DEAR | plain
+    policy | fills a chunk in less than {} ms | core/src/space/chunks.c | FAST_NS | ms
+    profile | Growth by less than {} bytes | core/src/profile/growth.c | LEAK_LEAST |
+    profile | needs at least {} windows | core/src/profile/growth.c | POINTS_LEAST | but one
+    profile | if the windows took {} seconds or more | core/src/profile/growth.c | TOLD_SECONDS | word
+    profile | There are at most {} such windows | core/src/profile/profile.h | HK_WINDOWS_TIMED |
+    profile.h | There are at most {} such windows | core/src/profile/profile.h | HK_WINDOWS_TIMED |
+    misuse | holds the last {} freed blocks | core/src/heap/asked.h | HK_HELD_MOST |
+    hakmem.h | CHECK too; the last {} freed blocks | core/src/heap/asked.h | HK_HELD_MOST |
+    tokens | {} tokens have labels of their own | core/include/hakmem/token.h | HAK_TOKEN_LABELS |
+    tokens | pages of its own after {} allocations | bindings/preload/src/token_slots.c | FIRST_MISSES |
+    report | gives no answer within {} seconds | bindings/report/src/source.h | HKR_SOURCE_SECONDS |
+    report | whole report within {} seconds | bindings/report/src/source.h | HKR_SOURCE_SECONDS |
+    report | is enough, up to {} processes | bindings/report/src/fleet.h | HKR_FLEET_MOST |
+    report | The server keeps {} connections open | bindings/report/src/serve.c | CONNECTIONS |
+    report | one that stands still for {} seconds | bindings/report/src/serve.c | PATIENCE |
+    report | once a second at most | bindings/report/src/fleet.h | HKR_FLEET_FRESH | of a second
+    report | and for a minute one | bindings/report/src/fleet.h | HKR_FLEET_SILENT | of a minute
+    report | mangled that is longer than {} bytes | bindings/report/src/names.c | MANGLED_MOST | plain
+    report | would be longer than {} KiB | bindings/report/src/names.h | HKR_NAME | KiB
+    report | names of a report have taken {} s | bindings/report/src/names.h | HKR_NAMES_SECONDS |
+    report | or {} MiB, it leaves all others | bindings/report/src/names.h | HKR_NAMES_BYTES | MiB
+    report | delays other viewers by at most {} seconds | bindings/common/live.c | SEND_MILLISECONDS | s
+    report | Stacks with less than a {}th of what lives | bindings/common/history_json.c | SHARE |
+    report | when up to {} windows of the profile began | bindings/report/src/windows.h | HKR_WINDOWS | word
+    report | or a quarter of at least {} stacks end | bindings/report/src/wrapper.c | STACKS_LEAST |
+    report | stacks end in it, with {} callers | bindings/report/src/wrapper.c | CALLERS_LEAST | word
+    preload | at most {} of them; with `abort` | bindings/preload/src/report.h | HKS_MISUSE_LINES |
+    preload | of that descriptor, numbered {} or above | bindings/preload/src/stream.c | HIGH_FD |
+    preload | with status {} before its program | bindings/preload/src/settings.h | HKS_STATUS |
+    python | of that descriptor, numbered {} or above | bindings/python/hook/say.c | HIGH |
+    python | is kept for blocks of up to {} bytes | bindings/python/heap/heap.c | SMALL | plain
+    python-profile | A stack has at most {} Python functions | bindings/python/profile/profile.c | DEPTH |
+    python-profile | After {} names the rest are `(other threads)` | bindings/python/profile/few.h | HKP_FEW | but one
+    python-profile | After {} names the rest are `task (others)` | bindings/python/profile/few.h | HKP_FEW | but one
+    lua | Above a soft limit ({} % of the hard one | bindings/lua/src/limit.c | SOFT_PERCENT |
+    lua | committed memory after each {}th of the limit | bindings/lua/src/limit.c | LOOK_PART |
+    lua | returns the old one) reads {} | bindings/lua/src/limit.c | HURRIED_STEPMUL | plain
+    lua | handler of the error: a {}nd of the hard limit | bindings/lua/src/limit.c | PART |
+    lua | in steps of {} KiB, 64 KiB at most | bindings/lua/src/limit.c | UNIT | KiB
+    lua | in steps of 16 KiB, {} KiB at most | bindings/lua/src/limit.c | MOST | KiB
+    lua | **twice what it is plus {} MiB** | bindings/lua/src/close.c | ROOM | MiB
+    wasm | Each of {} groups of threads has a list | bindings/wasm-host/src/slot.h | HKW_SHARDS |
+    wasm | If it has {} or more slots that belong | bindings/wasm-host/src/slot.c | LOOKED_AT | word
+    wasm | At most {} MiB of these pages stays | bindings/wasm-host/src/slot.c | TAIL_MOST | MiB
+    wasm | At most {} contexts wait for each | bindings/wasm-host/src/spare.c | SPARES |
+    wasm | of threads, each of at most {} MiB | bindings/wasm-host/src/spare.c | SPARE_BYTES | MiB
+    wasmtime | `HAK_WASMTIME_MEMORIES` ({}) | bindings/wasm-host/wasmtime/include/hakmem/wasm_wasmtime.h | HAK_WASMTIME_MEMORIES |
+    wasmtime | Every {} ms, one of wasmtime's epochs | examples/wasm-server/engine.c | TICK_MS |
+    wasmtime | in the guest's memory has {} KiB | examples/wasm-server/engine.c | SCRIPT_STACK | KiB
+    wasmtime | same calls, {} MiB of the thread's | examples/wasm-server/guest.h | GUEST_STACK | MiB
+    wasmtime | The latest {} versions stay | examples/wasm-server/scripts.h | SCRIPTS_VERSIONS |
+    wasmtime | and a customer has {} scripts | examples/wasm-server/scripts.h | SCRIPTS_OF_CUSTOMER |
+    wasmtime | {} KiB and 1,000 lines are kept | examples/wasm-server/console.c | BYTES_MOST | KiB
+    wasmtime | KiB and {} lines are kept | examples/wasm-server/console.c | LINES_MOST |
+    wasmtime | a script over {} KiB | examples/wasm-server/http.c | SCRIPT_MOST | KiB
+    wasmtime | A chunked body of more than {} MiB | examples/wasm-server/http.c | BODY_MOST | MiB
+    wasmtime | read and forgotten, up to {} MiB | examples/wasm-server/http.c | DRAIN_MOST | MiB
+    wasmtime | a token has {} to 256 characters | examples/wasm-server/tokens.c | TOKEN_LEAST |
+    wasmtime | a token has 16 to {} characters | examples/wasm-server/tokens.c | TOKEN_MOST |
+    wasmtime | gives scripts {} seconds | examples/wasm-server/server.c | GRACE_MS | s
+    wasmtime | gives clients up to {} seconds | examples/wasm-server/server.c | ANSWER_MS | s
+    wasmtime | Each customer has up to {} guests | examples/wasm-server/customers.c | IDLE_MOST | word
+"""
 
 
 def text(path):
@@ -81,9 +185,17 @@ def number(path, pattern):
 
 def constant(source, name):
     """What the source sets it to: a product, or a shifted number."""
-    said = re.search(rf"\b{name} = ([^,;}}/]+)", text(source)).group(1).replace("HK_UNIT", "16384").replace("(size_t)", "")
-    first, operator, second = re.fullmatch(r"(\d+)(?: (\*|<<) (\d+))?", said.strip()).groups()
+    said = re.search(rf"(?:\b{name} = |#define {name} )([^,;}}/#]+)", text(source)).group(1).replace("HK_UNIT", "16384").replace("(size_t)", "")
+    first, operator, second = re.match(r"([\d.]+)(?: (\*|<<) (\d+))?", said.strip()).groups()
+    if "." in first:
+        return float(first)
     return int(first) * int(second or 1) if operator != "<<" else int(first) << int(second)
+
+
+def rows(table):
+    """Page, phrase, source, constant and how it is said."""
+    for row in table.strip().splitlines():
+        yield [cell.strip() for cell in row.split("|", 1)[0:1] + row.split(" | ", 1)[1].rsplit(" |", 3)]
 
 
 class Constants(unittest.TestCase):
@@ -105,10 +217,23 @@ class Constants(unittest.TestCase):
             self.assertRegex(headers, rf"[ *]{function}\([\w ]*hak_ctx \*", function)
 
     def test_internals(self):
-        for row in SAID.strip().splitlines():
-            page, phrase, source, name, how = (cell.strip() for cell in row.split("|", 1)[0:1] + row.split(" | ", 1)[1].rsplit(" |", 3))
+        for page, phrase, source, name, how in rows(SAID):
             with self.subTest(phrase):
                 self.assertIn(phrase.format(HOW[how](constant(f"core/src/{source}", name))), text(f"docs/internals/{page}.md"))
+
+    def test_guides_and_headers(self):
+        for page, phrase, source, name, how in rows(GUIDES):
+            with self.subTest(f"{page}: {phrase}"):
+                where = f"core/include/hakmem/{page}" if page.endswith(".h") else f"docs/guide/{page}.md"
+                value = constant(source, name)
+                self.assertIn(phrase.format(value if how == "plain" else HOW[how](value)), text(where))
+
+    def test_instructions_of_guard_pages(self):
+        golden = json.loads((SOURCE / "tests/golden/instructions.json").read_text())["GNU 12"]
+        page = text("docs/guide/misuse.md")
+        for row, kind in ("plain", "small"), ("`HAK_DEBUG_GUARD`", "guarded small"), ("sampled profile", "profiled small"):
+            counts = [round(golden[f"{call} {kind}"]) for call in ("alloc", "free")]
+            self.assertRegex(page, rf"\| {row} +\| {counts[0]} +\| {counts[1]} +\|")
 
     def test_waits_of_locks(self):
         for what, name in ("spins", "SPINS"), ("yields", "YIELDS"):

@@ -518,7 +518,7 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
     def test_check_tells_a_hundred_times(self):
         lines = self.misuse("check=report", "many").stderr.splitlines()
         self.assertEqual(len(lines), 101)
-        self.assertIn("further misuse is not told", lines[-1])
+        self.assertIn("further misuse is not reported", lines[-1])
 
     def test_check_has_nothing_to_tell_of_sound_programs(self):
         self.assertEqual(self.misuse("check=abort", "none").stdout, "went on\n")

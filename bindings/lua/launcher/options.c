@@ -75,7 +75,7 @@ void hkl_print_usage(const hkl_options *o)
           "  -                      the end of the options; the script is on stdin\n"
           "  --hak-report[=file]    at exit, a report of memory, on stderr or in the file\n"
           "  --hak-limit=size       most committed bytes: 1000, 64K, 512M, 1.5G; 0 = no limit\n"
-          "  --hak-labels=on|off    book memory by part of the interpreter\n"
+          "  --hak-labels=on|off    count memory by part of the interpreter (on)\n"
           "  --hak-profile=file[,rate]  at exit, memory by line and stack, as JSON; rate: bytes to a\n"
           "                         sample (512K), lines, or exact\n"
           "  --hak-profile-window=time|off  a window of the profile each 60s, 5m or 1h (60s)\n"
@@ -85,10 +85,10 @@ void hkl_print_usage(const hkl_options *o)
           "                         learning, research\n"
           "  --hak-policy=file      numbers and hints of a policy\n"
           "  --hak-learn=file       begin with the policy in the file, learn, write it at exit\n"
-          "  --hak-memory=word|size  what memory is worth: cheap, normal, dear; or so much for speed\n"
-          "  --hak-price=number     the same of a MiB, in millionths of the CPU time: 1 to 1000000\n"
-          "  --hak-reserve=size     addresses reserved at the start, 4M to 1T (as they are needed)\n"
-          "  --hak-shared           states of other threads may use the allocator of this one\n",
+          "  --hak-memory=word|size  what memory is worth: cheap, normal, dear; or a size for speed\n"
+          "  --hak-price=number     what a MiB is worth, in millionths of the CPU time: 1 to 1000000\n"
+          "  --hak-reserve=size     addresses reserved at the start, 4M to 1T (none)\n"
+          "  --hak-shared           states of other threads may use this heap, too\n",
           stderr);
 }
 

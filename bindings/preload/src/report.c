@@ -241,7 +241,7 @@ bool hks_report_misuse(const char *error, const void *p, const char *what)
     char bytes[LINE_BYTES];
     text t = TEXT(bytes);
     if (before < HKS_MISUSE_LINES) add(&t, "hakmem: process %d: %s: %p: %s\n", (int)getpid(), error, p, what);
-    else add(&t, "hakmem: process %d: further misuse is not told\n", (int)getpid());
+    else add(&t, "hakmem: process %d: further misuse is not reported\n", (int)getpid());
     write_all(hks_report_descriptor(), &t);
     return before < HKS_MISUSE_LINES;
 }

@@ -179,11 +179,11 @@ static const char *take(hks_settings *s, const char *key, const char *value)
     if (strcmp(key, "probes") == 0) return on_or_off(&s->probes, value);
     if (strcmp(key, "canary") == 0) return on_or_off(&s->canary, value);
     if (strcmp(key, "quarantine") == 0) return on_or_off(&s->quarantine, value);
-    return "there are limit=SIZE, report=stderr or a file, profile=FILE, rate=SIZE or exact, window=TIME or "
-           "off, signal=NAME, probes=on or off, "
-           "live=on, off or a socket, reserve=SIZE, trim=SECONDS, name=TEXT, check=report, abort or off, "
-           "guard=NUMBER, canary=on or off, quarantine=on or off, trace=NUMBER, mode=NAME, policy=FILE, "
-           "learn=FILE, memory=cheap, normal, dear or SIZE, price=NUMBER";
+    return "no such key; there are limit=SIZE, report=stderr or a file, profile=FILE, rate=SIZE or exact, "
+           "window=TIME or off, signal=NAME, probes=on or off, live=on, off or a socket, reserve=SIZE, "
+           "trim=SECONDS, name=TEXT, check=report, abort or off, guard=NUMBER, canary=on or off, "
+           "quarantine=on or off, trace=NUMBER, mode=NAME, policy=FILE, learn=FILE, "
+           "memory=cheap, normal, dear or SIZE, price=NUMBER";
 }
 
 static bool wrong;

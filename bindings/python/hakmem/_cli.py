@@ -134,7 +134,7 @@ def load(source):
 
 
 def option_of_labels(parser):
-    parser.add_argument("--labels", choices=_launch.LABELS, help="whom blocks are booked to (off)")
+    parser.add_argument("--labels", choices=_launch.LABELS, help="what blocks are counted by: domain (off), part of the interpreter (native), line too (site)")
 
 
 def options_of_hook(parser, report):
@@ -146,13 +146,13 @@ def options_of_hook(parser, report):
     parser.add_argument("--policy", metavar="FILE", help="numbers and hints that go before those of the mode")
     parser.add_argument("--learn", metavar="FILE", help="begin with the policy in the file, learn, write it at exit")
     parser.add_argument(
-        "--memory", metavar="WORD|SIZE", type=memory, help="what it is worth: cheap, normal, dear; or so much for speed"
+        "--memory", metavar="WORD|SIZE", type=memory, help="what memory is worth: cheap, normal, dear; or a size to spend for speed"
     )
     parser.add_argument(
-        "--price", metavar="N", type=price, help="the same of a MiB, in millionths of the CPU time: 1 to 1000000"
+        "--price", metavar="N", type=price, help="what a MiB is worth, in millionths of the CPU time: 1 to 1000000"
     )
     parser.add_argument(
-        "--reserve", metavar="SIZE", type=reserve, help="addresses reserved at the start, 4M to 1T (as they are needed)"
+        "--reserve", metavar="SIZE", type=reserve, help="addresses reserved at the start, 4M to 1T (none)"
     )
     parser.add_argument(
         "--profile",

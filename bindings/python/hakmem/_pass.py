@@ -9,7 +9,7 @@ from hakmem._run import fail
 VIEWER = os.path.join(FOLDER, "hakmem-viewer")
 COMMANDS = {
     "attach": "what a process that listens holds, refreshed; with -o, its report now",
-    "top": "the same of a socket, or of a file that is written again",
+    "top": "the same view of a socket, or of a file that changes",
     "html": "a report as one page for a browser",
     "pprof": "a report for `go tool pprof`",
     "folded": "stacks of a report for flamegraph.pl and inferno",

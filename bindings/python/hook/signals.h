@@ -19,8 +19,9 @@ void hkp_signals_begin(void (*tell_trim)(int number));
 #define HKP_MARKER "hakmem-requests-1-signal-"
 
 typedef enum hkp_wish { HKP_WISH_TRIM = 1, HKP_WISH_REPORT } hkp_wish;
-/* A report is written into /tmp/hakmem-NAME.json, NAME being 10 digits of base 16: 40 bits, to be made up by
- * who asks. attempt: from 0 on, how long it may take; see hkp_patience. 0 = sent, else -1 and errno. */
+/* Sends a wish to a process. It writes a report to /tmp/hakmem-NAME.json, where NAME is `name` as 10
+ * hexadecimal digits, 40 bits that the asker makes up. attempt: from 0 on; a later one may take longer
+ * (signals.c). Returns 0, or -1 with errno. */
 HKP_API int hkp_request(pid_t process, int number, hkp_wish wish, unsigned attempt, unsigned long long name);
 
 #endif

@@ -27,8 +27,8 @@ typedef bool write_fn(FILE *out, hkr_report *const *reports, size_t count, const
 
 static const char usage[] =
     "usage: hakmem COMMAND [options] FILE...\n"
-    "  report FILE...      what reports say, as text\n"
-    "  diff BEFORE AFTER   what changed between two reports, what grew first\n"
+    "  report FILE...      labels, and the stacks that hold most, as text\n"
+    "  diff BEFORE AFTER   what changed between two reports, growth first\n"
 #ifdef HKR_HTML
     "  html FILE [BEFORE]  one page for a browser; with BEFORE also the difference\n"
 #endif
@@ -39,12 +39,12 @@ static const char usage[] =
     "  speedscope FILE...  for speedscope\n"
     "  prometheus FILE...  contexts and labels in Prometheus' text format\n"
 #ifndef _WIN32
-    "  attach PID          what a process holds, refreshed; with -o, its report now\n"
-    "  top SOCKET|FILE     the same of a socket, or of a file that is written again\n"
+    "  attach PID          a view of what a process holds, refreshed; with -o, its report\n"
+    "  top SOCKET|FILE     the same view of a socket, or of a file that changes\n"
 #endif
     "  policy check FILE... whether policies are sound\n"
-    "  policy diff A B     in what two policies differ\n"
-    "  policy merge FILE... one policy of many hosts' files, by what they have seen\n"
+    "  policy diff A B     the statements in which two policies differ\n"
+    "  policy merge FILE... one policy from the files of many hosts\n"
 #ifdef HKR_SERVE
     "  serve [WHAT...]     over HTTP: a page, /metrics, /debug/pprof/heap; of all processes\n"
     "                      of this user that listen, or of some\n"
@@ -53,11 +53,11 @@ static const char usage[] =
     "  push --otlp URL [WHAT...]  the numbers of prometheus to an OpenTelemetry collector\n"
 #endif
     "options:\n"
-    "  -o, --output FILE   instead of standard output; complete or absent\n"
+    "  -o, --output FILE   write to FILE, not to standard output; the file is complete or absent\n"
     "  -b, --by WHAT       live (the default), peak or alloc\n"
     "  -n, --top N         rows of a table, 20 by default\n"
     "  -i, --interval SEC  of attach and top, 1 by default; of push, 60\n"
-    "  -w, --windows       of attach and top: what sites held when the windows of the profile began\n"
+    "  -w, --windows       of attach and top: begin with what sites held when windows of the profile began\n"
     "  -l, --listen PLACE  of serve: PORT, HOST:PORT or PATH; 127.0.0.1:9464 by default\n"
     "  -t, --tokens N      the -falloc-token-max=N of the program, for the names of its types\n"
     "  -h, --help; -V, --version\n"

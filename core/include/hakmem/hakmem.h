@@ -55,7 +55,7 @@
  *
  * STABILITY  Stable. Each public header has such a line:
  *              - Stable: a program that compiles goes on compiling, and means the same, with the next minor
- *                version. A change that breaks programs is named in CHANGELOG.md one minor version before.
+ *                version. CHANGELOG.md names a change that breaks programs one minor version before.
  *              - Experimental: functions, structs and numbers may change or go with each minor version.
  *            Versions that differ in the patch alone have one binary interface.
  *
@@ -612,9 +612,9 @@ HAK_API hak_ctx *hak_ctx_of(const hak_space *space, const void *p);
 /* Returns the space in which ctx is: its own, or the one that hak_ctx_new was given. Fast. [any thread] */
 HAK_API hak_space *hak_ctx_space(const hak_ctx *ctx);
 /* Returns how many of the n bytes from p on belong to the space: to its extents and their metadata, the
- * caller's buffer, big blocks, room behind big blocks, or tables of profiles that lie apart from their contexts.
- * Never dereferences p. Cost: a step for each extent, for each big block that begins in these bytes, and for each
- * group of pages of such tables, under the lock of the space. [any thread] */
+ * caller's buffer, big blocks, room behind big blocks, or tables of profiles that lie apart from their
+ * contexts. Never dereferences p. Cost: a step for each extent, for each big block that begins in these
+ * bytes, and for each group of pages of such tables, under the lock of the space. [any thread] */
 HAK_API size_t hak_space_bytes_within(hak_space *space, const void *p, size_t n);
 /* Frees a block, by a thread that may free in its context, for hosts that lost that; ignores what is not of
  * this space. Cost: that of hak_ctx_of and of hak_free. */

@@ -63,22 +63,22 @@ static inline unsigned hak_inline_class(const hak_ctx *ctx, size_t n)
     return (table - HAK_INLINE_TABLE)[(n + 7) >> 3];
 }
 
-/* The same for n / 8, where n is a multiple of 16 from 16 to HAK_INLINE_EIGHTS. */
+/* Returns the same number for n = 8 * eighths, a multiple of 16 from 16 to HAK_INLINE_EIGHTS. */
 enum { HAK_INLINE_EIGHTS = 512 };
 static inline size_t hak_inline_class_of_eights(size_t eighths)
 {
     return eighths - 1;
 }
 
-/* Returns the bin for n bytes, up to HAK_INLINE_MOST. A host may keep the pointer for further allocations of n
- * bytes until the context, or the thread's heap, ends: whenever another bin is the one for n bytes, this one has
- * nothing at hand. Ask again then. */
+/* Returns the bin for n bytes, up to HAK_INLINE_MOST. A host may keep the pointer for further allocations of
+ * n bytes until the context, or the thread's heap, ends. When another bin becomes the one for n bytes, this
+ * bin has nothing at hand: ask again then. */
 static inline hak_inline_bin *hak_inline_bin_of(const hak_ctx *ctx, size_t n)
 {
     return ((const hak_inline_ctx *)(const void *)ctx)->bins + hak_inline_class(ctx, n);
 }
 
-/* Whether a bin has a block at hand. */
+/* Returns whether a bin has a block at hand. */
 static inline bool hak_inline_at_hand(const hak_inline_bin *bin)
 {
     return __builtin_expect(bin->top > bin->lo, 1);

@@ -5,8 +5,8 @@
  *       ... the host works, counts with hak_learner_progress, and calls hak_ctx_tick(ctx, 0) ...
  *       hak_policy *learned = hak_learner_policy(learner);      // for the next start: hak_policy_print
  *
- * A learner has no thread and no clock: it looks at its contexts when the host calls hak_ctx_tick. The learner
- * cuts time into windows of at least hak_learner_options.window_ns. Each window has a cost:
+ * A learner has no thread and no clock: it looks at its contexts when the host calls hak_ctx_tick. The
+ * learner cuts time into windows of at least hak_learner_options.window_ns. Each window has a cost:
  *
  *     the host's time for one unit of its progress, relative to the first windows; if the host counts no
  *     progress, 1 + the share of the window's time that page faults (fault_ns each; a page of a huge one
@@ -49,9 +49,9 @@
  * PHASES  LEARNING lasts until no step is better. In FROZEN the learner tries nothing, except that after every
  *         40 windows a CANARY tries once more a step that could save something, of the mode and of
  *         retained_bytes in turn. Three things end the freeze: a step of a CANARY that is kept; two windows in
- *         which the distribution of sizes differs from that before the freeze (L1 distance of 0.3 or more, of
- *         2, beyond what it wandered by then); and two windows whose cost differs from the mean by more than
- *         2 % of the time and four standard deviations.
+ *         which the shares of sizes differ from those before the freeze (the differences of all shares sum
+ *         to 0.3 more than is usual; 2 is the most); and two windows whose cost differs from the mean by
+ *         more than 2 % of the time and four standard deviations.
  *
  * STABILITY  Experimental: what a learner decides, and by which rules, may change.
  *
@@ -60,8 +60,8 @@
  * or in spaces of their own. Since 0.1.
  *
  * COST  Each tick takes about 0.1 us more; hak_learner_look takes that alone. A look at a context takes about
- *       3 us; a window has eight looks, and the first window one more each time its age has grown by an eighth. The end of a window takes a
- *       step for each slab. */
+ *       3 us. A window has eight looks; the first window has one each time its age has grown by an eighth.
+ *       The end of a window takes a step for each slab. */
 #ifndef HAKMEM_LEARN_H
 #define HAKMEM_LEARN_H
 

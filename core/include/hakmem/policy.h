@@ -1,7 +1,7 @@
 /* hakmem, policies: the numbers of hakmem/tuning.h and hints by name, as one object that does not change.
  *
- * A policy names a mode, sets single numbers, and gives hints for labels and call sites. It is made in C or
- * read from text. Contexts and spaces get it when they are made (hak_options.policy,
+ * A policy names a mode, sets single numbers, and gives hints for labels and call sites. A host makes a
+ * policy in C or reads it from text. Contexts and spaces get it when they are made (hak_options.policy,
  * hak_space_options.policy) or at any time later (hak_ctx_policy_set, hak_space_policy_set):
  *
  *     hak_policy_error error;
@@ -91,8 +91,8 @@ typedef struct hak_policy_options {
     const hak_tuning *tuning; /* the numbers that the policy sets; 0 = not set. NULL = none */
     const hak_hint *hints;    /* copied; a label or site may appear once */
     size_t hint_count;        /* at most HAK_HINTS_MOST */
-    unsigned price;           /* of a MiB that is held: 1 to HAK_PRICE_MOST; 0 = none is said */
-    size_t budget;            /* bytes that may be spent for speed: 1 MiB to 1 TiB; 0 = none is said */
+    unsigned price;           /* of a MiB that is held: 1 to HAK_PRICE_MOST; 0 = none */
+    size_t budget;            /* bytes that may be spent for speed: 1 MiB to 1 TiB; 0 = none */
     const hak_undone *undone; /* copied; one for each number, to and from */
     size_t undone_count;      /* at most HAK_UNDONE_MOST */
 } hak_policy_options;
@@ -133,7 +133,7 @@ HAK_API int hak_policy_tuning(const hak_policy *policy, hak_tuning *tuning);
  * Cost: a step for each hint. [any thread] */
 HAK_API size_t hak_policy_hints(const hak_policy *policy, hak_hint *out, size_t count);
 
-/* The price and the budget that it says; 0 = none. Fast. [any thread] */
+/* Return the price and the budget of the policy; 0 = none. Fast. [any thread] */
 HAK_API unsigned hak_policy_price(const hak_policy *policy);
 HAK_API size_t hak_policy_budget(const hak_policy *policy);
 /* Fills in up to `count` undone trials and returns how many there are. The names of numbers are constant.

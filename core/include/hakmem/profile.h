@@ -28,7 +28,8 @@
  *
  * CONVENTIONS are those of hakmem.h. Any thread may call these functions on a shared context, but no other
  * thread may be inside hak_profile_visit while hak_profile_start or _reset runs. A thread that is allocating
- * joins or leaves the profile with its next allocation for which its magazine is empty; that allocation counts.
+ * joins or leaves the profile with its next allocation for which its magazine is empty; that allocation
+ * counts.
  *
  * COST       Off: none. Sampled: each allocation takes a few more instructions; a free takes more only in a
  *            unit of 16 KiB with a live sampled block. Counted: some 15 instructions for each call below. The
@@ -57,17 +58,19 @@ typedef enum hak_profile_mode {
  * fail. ctx: the context that hak_profile_start was given. site: the site of the allocation. */
 typedef size_t hak_frames_fn(void *user, hak_ctx *ctx, hak_site site, uintptr_t *frames, size_t room);
 
-/* Is told that the block of n bytes at p became a sample, which stands for `bytes` bytes. user: as for frames.
- * Runs inside the call that allocates, on its thread, with no lock held, and must not call into ctx. As no lock is
- * held, a thread may be about to run the function when the profile is stopped, reset or started with another one:
- * the function and `user` stay valid until no thread is inside of an allocation, realloc or free of the context. */
+/* Is told that the block of n bytes at p became a sample, which stands for `bytes` bytes. user: as for
+ * frames. Runs inside the call that allocates, on its thread, with no lock held, and must not call into ctx.
+ * As no lock is held, a thread may be about to run the function when the profile is stopped, reset or started
+ * with another one: the function and `user` stay valid until no thread is inside of an allocation, realloc or
+ * free of the context. */
 typedef void hak_sample_made_fn(void *user, const void *p, size_t n, double bytes);
 /* Is told that the block at p, a sample, is about to be freed, has moved elsewhere, changes hands
- * (hak_profile_reuse), or is no sample any more because it shrank. Called after hak_profile_stop too, for samples
- * from before. Not called for what hak_profile_reset, hak_profile_start and hak_ctx_destroy forget, nor for a block
- * that is resized in place and stays a sample. A realloc that moves the pages of a block tells of the old and the
- * new place after the move; in a shared context another thread may have been told of a sample at the old place by
- * then. Runs as hak_sample_made_fn does, and stays valid as long, inside of frees too. */
+ * (hak_profile_reuse), or is no sample any more because it shrank. Called after hak_profile_stop too, for
+ * samples from before. Not called for what hak_profile_reset, hak_profile_start and hak_ctx_destroy forget,
+ * nor for a block that is resized in place and stays a sample. A realloc that moves the pages of a block
+ * tells of the old and the new place after the move; in a shared context another thread may have been told of
+ * a sample at the old place by then. Runs as hak_sample_made_fn does, and stays valid as long, inside of
+ * frees too. */
 typedef void hak_sample_gone_fn(void *user, const void *p);
 
 enum { HAK_PROFILE_DEPTH_MOST = 128 };
@@ -93,18 +96,18 @@ typedef struct hak_profile_options {
                                  host must forget which block belongs to which record. Must not call into the
                                  context. Not called when the context is destroyed. NULL = nothing */
     uint64_t
-        window_ns; /* windows begin by themselves each so many nanoseconds by the clock of the space: with
-                           the next sample, or by hak_ctx_tick or hak_profile_turn (COUNTED: by these alone). They are 32 at most:
-                           then every second one is joined with the one before, and the next ones are twice as
-                           long, so that all have one length. They take up to half of the table, and
-                           become fewer where that is not enough. The first hak_profile_mark ends them, and
-                           they are gone. 0 = none; 1 ms to 2 years */
+        window_ns; /* each so many nanoseconds, by the clock of the space, the next sample begins a window,
+                           or hak_ctx_tick or hak_profile_turn (COUNTED: only these). There are at most 32
+                           such windows: when they are full, each two neighbours are joined, and the next
+                           ones are twice as long, so that all have one length. They take up to half of the
+                           table; if that is not enough, there are fewer. The first hak_profile_mark deletes
+                           them. 0 = none; 1 ms to 2 years */
     hak_sample_made_fn *sample_made; /* for tracers that keep books of their own. NULL = nothing is told */
     hak_sample_gone_fn *sample_gone; /* COUNTED: neither is called. Since 0.1 */
     bool apart; /* the table takes pages of the space that no context is charged for: no limit counts them,
-                    and they are in no sum of hak_stats but reserved_bytes. In a space that lies in a buffer
-                    of the host there are none, and the table lies in the context. A shared context goes on
-                    with the first 32 KiB where its first profile had them */
+                   and of hak_stats only reserved_bytes has them. If the space is in a buffer of the host,
+                   the table lies in the context all the same. A shared context keeps the first 32 KiB where
+                   its first profile had them */
 } hak_profile_options;
 #define HAK_PROFILE_OPTIONS_INIT                                                                             \
     {                                                                                                        \
@@ -192,11 +195,11 @@ typedef struct hak_profile_info {
     size_t dropped_samples; /* samples of known stacks for which there was no room; not in `samples` */
     size_t table_bytes;     /* bytes of stacks, samples and marks now */
     uint64_t started_ns;    /* by the clock of the space */
-    unsigned marks;         /* windows that there are beside that of the start */
-    uint64_t window_ns;     /* what windows by hak_profile_options.window_ns last by now */
-    double dropped_bytes;   /* that the dropped samples stood for, of all that was allocated. COUNTED: 0 */
-    size_t apart_bytes; /* of table_bytes those that lie apart from the context: in no sum of hak_stats but
-                               reserved_bytes. Since 0.1 */
+    unsigned marks;         /* number of windows, without the one that began with the profile */
+    uint64_t window_ns;     /* how long a window by hak_profile_options.window_ns is now */
+    double dropped_bytes;   /* allocated bytes for which the dropped samples stood. COUNTED: 0 */
+    size_t apart_bytes;     /* part of table_bytes that lies apart from the context: of hak_stats only
+                           reserved_bytes has them. Since 0.1 */
 } hak_profile_info;
 /* Fills in *info. Returns 0, or -1 if info->size is not set or there is no profile. Cost: constant; COUNTED:
  * a step for each stack. */
@@ -314,8 +317,8 @@ HAK_API int hak_profile_diff(const hak_ctx *ctx, unsigned from, unsigned to, hak
  * first mark), and the bytes that the sample stands for. Return false to stop. Runs with the profile locked:
  * must neither call into the context nor allocate from it. */
 typedef bool hak_profile_kept_fn(void *user, uint32_t stack, unsigned window, double bytes);
-/* Calls fn for every live sample, in any order. Returns 0 if all were visited, 1 if fn stopped, -1 if there is
- * no profile. COUNTED: there are none. Cost: a step for each live sample and window. */
+/* Calls fn for every live sample, in any order. Returns 0 if all were visited, 1 if fn stopped, -1 if there
+ * is no profile. COUNTED: there are none. Cost: a step for each live sample and window. */
 HAK_API int hak_profile_kept(const hak_ctx *ctx, hak_profile_kept_fn *fn, void *user);
 
 /* What the growth of a stack looks like. */

@@ -1,7 +1,7 @@
 /* The hot paths. An allocation of up to 1 KiB looks its class up in a table, pops a block from the magazine
  * of the class, and stores the label if the context has labels. A free goes from the address to the unit, its
  * map entry and its class, and pushes the block on the magazine of the class. Neither touches the block or
- * the record of its slab. Everything else is in the slow paths below: refill from bitmaps (slab.c), packed
+ * the record of its slab. Everything else is in the slow paths below: refill from bitmaps (refill.c), packed
  * units (packed.c), runs, big blocks. */
 #include "api/alloc.h"
 

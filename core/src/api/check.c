@@ -1,4 +1,4 @@
-/* Looks at the whole heap for what cannot be. */
+/* Checks the whole heap for states that cannot be. */
 #include "api/quarantine.h"
 #include "heap/batch.h"
 #include "heap/block.h"

@@ -1,4 +1,4 @@
-/* Frees for hosts that do not know whose a block is, but guess. */
+/* Frees for hosts that guess the context of a block. */
 #include "heap/block.h"
 #include "shared/thread_heap.h"
 

@@ -1,4 +1,4 @@
-/* base/: what all other folders share, and what knows of no space and no context. This header has the unit
+/* base/: what all other folders share. Nothing here knows of spaces or contexts. This header has the unit
  * sizes and a few helpers; beside it are bit masks, size classes, quotas, the MPSC stack, the numbers of
  * tuning and policies, structs of any version; and the only files that know which system (os.h) and which
  * processor (machine.h) there is. */

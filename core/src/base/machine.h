@@ -1,6 +1,6 @@
 /* What processors do that C does not say: the register that tells threads apart, single instructions, words
- * that threads share. What is not said for a processor is plain C. Nothing else in the core knows which
- * processor it runs on. */
+ * that threads share. A processor that is not named here gets plain C. No other file of the core
+ * knows on which processor it runs. */
 #ifndef HK_MACHINE_H
 #define HK_MACHINE_H
 

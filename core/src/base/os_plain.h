@@ -1,5 +1,5 @@
-/* Definitions for systems whose spaces reserve by the table, as with a host's: they have no part of the
- * system to themselves (hk_os_own), so that nobody asks for the rest. */
+/* Definitions for systems whose spaces reserve by the table of OS functions, as with a host's table. hk_os_own()
+ * is false there, so nobody calls the other functions of such spaces. */
 #ifndef HK_OS_PLAIN_H
 #define HK_OS_PLAIN_H
 

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Newton's iteration from above: it falls until it is there. */
+/* Newton's iteration from above: each step falls, until the root is reached. */
 double hk_root(double x)
 {
     if (!(x > 0)) return 0;

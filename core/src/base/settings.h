@@ -1,5 +1,5 @@
-/* Settings: what contexts and spaces go by, a row for each. A setting comes from the first of these that
- * gives it: the policy, the host's hak_tuning, the policy's mode, the host's mode and workload.
+/* Settings: the numbers that contexts and spaces follow, a row for each. A setting comes from the first of
+ * these that gives it: the policy, the host's hak_tuning, the policy's mode, the host's mode and workload.
  *
  * The table makes the defaults, the ranges and their messages, the words of a policy's text, and the loops of
  * apply_heap.c and apply_space.c. tests/documents/test_tuning.py holds hakmem/tuning.h and

@@ -37,7 +37,7 @@ enum {
 }; /* a run that grows further is not copied again, if a block that grew is
       kept */
 
-/* A block that grows in the place of another one may well grow as far. */
+/* A block that grows in the place of another one may grow as far as that one did. */
 hk_big *hk_cached_to_grow(const hak_ctx *ctx, size_t size)
 {
     hk_big *best = NULL;

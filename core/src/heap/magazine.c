@@ -34,7 +34,8 @@ void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
     HK_ASSERT(hk_bin_sound(bin));
 }
 
-/* Runs of all sizes come and go in a large heap, and a few at hand in each class are a good part of it. */
+/* Runs of all sizes come and go in a large heap, and a few of them at hand in each class would be a good part of
+ * the heap. */
 bool hk_run_keep_more(hak_ctx *ctx, size_t more)
 {
     enum { LEAST = 2 << 20, LIVE_SHIFT = 5 };

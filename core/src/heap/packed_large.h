@@ -1,7 +1,7 @@
 /* Packed blocks above 1 KiB. Classes are an eighth apart there, so a block has the size that was asked for,
- * rounded up to 16, not that of its class. It is cut from the end of a free block or of the region: so large
- * blocks lie apart from small ones, which would split the room that they leave, and the region stays where it
- * is. */
+ * rounded up to 16, not that of its class. Such a block is cut from the end of a free block or of the
+ * region. So large blocks lie apart from small ones, which would split the room that large blocks leave, and the
+ * region stays where it is. */
 #ifndef HK_PACKED_LARGE_H
 #define HK_PACKED_LARGE_H
 

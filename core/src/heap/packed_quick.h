@@ -1,6 +1,6 @@
-/* What few instructions do with packed blocks: a start is marked, and of a block of the window, of a local
- * context that nobody watches, the class is found and its magazine. No branch depends on where a block is,
- * which nobody could foresee. */
+/* The short paths of packed blocks: mark the start of a block, and find class and magazine of a block in the
+ * window of a local context that nobody watches. No branch depends on the place of a block, because processors
+ * could not predict it. */
 #ifndef HK_PACKED_QUICK_H
 #define HK_PACKED_QUICK_H
 

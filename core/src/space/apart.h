@@ -1,4 +1,4 @@
-/* Pages of a space that lie apart from its units: no context is charged for them, and no sum but reserved_bytes has
+/* Pages of a space that lie apart from its units. No context is charged for them, and only reserved_bytes counts
  * them. */
 #ifndef HK_APART_H
 #define HK_APART_H

@@ -10,9 +10,9 @@
 #include "space/purge.h"
 
 /* Whether a chunk that is opened now is to be a huge page: in a large heap, and in one of an EARLY-th of that
- * size whose last two chunks were filled in FAST_NS each, by slabs but for a FEW_RUNS-th. Then page faults
- * are a good part of the time, and the next chunk is likely to be filled, and written to, too: of runs some,
- * such as stacks, are hardly touched. A clock that stands still says nothing. */
+ * size that filled its last two chunks in FAST_NS each, at most a FEW_RUNS-th of them by runs. Such a heap spends
+ * a good part of its time on page faults, and will probably fill the next chunk. Many runs speak against that, because
+ * a program hardly touches some of them, such as stacks. A clock that stands still proves nothing. */
 static bool wants_huge(hak_space *s, size_t committed)
 {
     enum { EARLY = 4, FAST_NS = 4000000, FEW_RUNS = 4 };

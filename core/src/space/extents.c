@@ -3,7 +3,8 @@
 #include "space/calls.h"
 #include "space/open.h"
 
-/* The least holds one chunk behind what describes it only where it begins at a chunk's boundary. */
+/* Reserves an extent. The smallest one has room for its records and for one chunk behind them only if it begins
+ * at a chunk's boundary. */
 static char *reserve_at_once(hak_space *s, size_t n)
 {
     return hk_call_reserve(s, n, n < 3 * HK_CHUNK ? HK_CHUNK : HK_PAGE);

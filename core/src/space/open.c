@@ -3,8 +3,8 @@
 #include "base/classes.h"
 #include "space/calls.h"
 
-/* Steps, in chunks: records of 1 % of what they describe are opened for as many chunks again, label bytes of
- * a quarter for few. */
+/* How many chunks are opened at a time. Records take 1 % of their chunks, so they are opened for as many chunks
+ * again, up to RECORDS_MOST. Label bytes take up to a quarter, so they are opened for few. */
 enum { RECORDS_FIRST = 8, RECORDS_MOST = 512, LABELS_FIRST = 2, LABELS_MOST = 8 };
 
 static uintptr_t up(const void *p)

@@ -76,7 +76,8 @@ HAK_API uintptr_t hak_frames_add(hak_frames *frames, const char *function, const
 /* Finds what was added under a number. Returns false if the number is not of this table; *out is then as it
  * was. The texts stay until the table is deleted. [any thread] */
 HAK_API bool hak_frames_find(const hak_frames *frames, uintptr_t frame, hak_report_frame *out);
-/* Returns how many frames the table has; *lost = how often there was no room. lost may be NULL. [any thread] */
+/* Returns how many frames the table has; *lost = how often there was no room. lost may be NULL.
+ * [any thread] */
 HAK_API size_t hak_frames_count(const hak_frames *frames, size_t *lost);
 /* Deletes the table. NULL is fine. Profiles that have numbers of this table show the bare numbers
  * afterwards. */
@@ -84,8 +85,8 @@ HAK_API void hak_frames_delete(hak_frames *frames);
 
 /* Gives the stack of machine code, for hak_profile_options.frames: from the site of the allocation outwards,
  * or from the functions of hakmem if the allocation has no site. `user` is not used. On platforms other than
- * Linux on x86-64 and aarch64 the stack is the site alone. Cost: a look-up for each frame; about 1 us for a frame that is
- * met first. [any thread] */
+ * Linux on x86-64 and aarch64 the stack is the site alone. Cost: a look-up for each frame; about 1 us for a
+ * frame that is met first. [any thread] */
 HAK_API size_t hak_native_frames(void *user, hak_ctx *ctx, hak_site site, uintptr_t *frames, size_t room);
 
 /* ---- Reports ------------------------------------------------------------------------------------- */

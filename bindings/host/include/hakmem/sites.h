@@ -19,9 +19,9 @@
  *
  * WHERE      Linux on x86-64 and aarch64, GCC and clang. The machine must have its symbols (not stripped; a
  *            library with dynamic symbols alone names only its public functions) and its unwind tables. It
- *            must be compiled with optimisation on x86-64: the search stops at a function that finds its frame
- *            by a frame pointer (-O0, alloca). On aarch64 it must keep frame records, which is the default
- *            (no -fomit-frame-pointer). On other platforms hak_sites_new returns NULL, and
+ *            must be compiled with optimisation on x86-64: the search stops at a function that finds its
+ *            frame by a frame pointer (-O0, alloca). On aarch64 it must keep frame records, which is the
+ *            default (no -fomit-frame-pointer). On other platforms hak_sites_new returns NULL, and
  *            hak_sites_label(NULL, sp) is 0: all blocks are unlabelled.
  *
  * COST       Once: a pass over the table of symbols, some million instructions, 20 KiB, and 24 bytes for each

@@ -106,23 +106,23 @@ HAK_API hak_ctx *hak_lua_context(lua_State *L);
 
 /* Limits the committed bytes of the context; 0 = no limit. Over `hard` Lua gets its error "not enough
  * memory", which pcall catches; the state stays usable. Set the limit when the libraries are open, or
- * luaL_openlibs may fail. From `soft` on the binding hurries the collector; soft 0 means 70 % of `hard`.
- * From 5.2 on Lua also collects by itself when an allocation fails (5.2 unless its collector is stopped);
- * LuaJIT and 5.1 do not. Hurrying restarts a collector that the program had stopped; from 5.2 on only if the
- * host gave `soft`. On LuaJIT and 5.1 up to 64 KiB are kept in reserve, so that the code that catches the error can
- * allocate. On LuaJIT a hook flushes compiled code after the error, unless the program has set a hook; such a
- * hook also runs a full collection where memory is short and nothing is freed for long, and, on LuaJITs
- * that end the process otherwise, finalizers that compiled code would run as it is left. A limit below what
- * is committed (hak_ctx_stats) is accepted: it only stops growth. On LuaJIT, in the main thread, the error
- * never overwrites a caller's local, whatever the limit is (docs/guide/lua.md). In LuaJIT one allocation
- * may pass the hard limit: the collector's new table of strings, half as large as the table that it frees.
- * If a plain lua_close is refused memory for finalizers, it raises `hard` once: to twice its value (or
- * twice what is committed, if that is more) plus 16 MiB. On 5.2 and 5.3 the main thread's stack may pass
- * that by 16 MiB.
- * Quotas and limits by hak_limit stay. lua_close does not raise the limit in shared contexts, nor on
- * platforms other than Linux on x86-64 and aarch64; docs/guide/lua.md names the other cases. hak_lua_close
- * has no limit at all. -1 also when soft > hard > 0, when soft is not 0 and the context is shared or its first state was
- * closed, or when there is no memory for the bookkeeping; the limits are then as before. */
+ * luaL_openlibs may fail. From `soft` on the binding hurries the collector; soft 0 means 70 % of `hard`. From
+ * 5.2 on Lua also collects by itself when an allocation fails (5.2 unless its collector is stopped); LuaJIT
+ * and 5.1 do not. Hurrying restarts a collector that the program had stopped; from 5.2 on only if the host
+ * gave `soft`. On LuaJIT and 5.1 up to 64 KiB are kept in reserve, so that the code that catches the error
+ * can allocate. On LuaJIT a hook flushes compiled code after the error, unless the program has set a hook;
+ * such a hook also runs a full collection where memory is short and nothing is freed for long, and, on
+ * LuaJITs that end the process otherwise, finalizers that compiled code would run as it is left. A limit
+ * below what is committed (hak_ctx_stats) is accepted: it only stops growth. On LuaJIT, in the main thread,
+ * the error never overwrites a caller's local, whatever the limit is (docs/guide/lua.md). In LuaJIT one
+ * allocation may pass the hard limit: the collector's new table of strings, half as large as the table that
+ * it frees. If a plain lua_close is refused memory for finalizers, it raises `hard` once: to twice its value
+ * (or twice what is committed, if that is more) plus 16 MiB. On 5.2 and 5.3 the main thread's stack may pass
+ * that by 16 MiB. Quotas and limits by hak_limit stay. lua_close does not raise the limit in shared contexts,
+ * nor on platforms other than Linux on x86-64 and aarch64; docs/guide/lua.md names the other cases.
+ * hak_lua_close has no limit at all. -1 also when soft > hard > 0, when soft is not 0 and the context is
+ * shared or its first state was closed, or when there is no memory for the bookkeeping; the limits are then
+ * as before. */
 HAK_API int hak_lua_limit(lua_State *L, size_t soft, size_t hard);
 
 /* Labels every block from now on with the part of the interpreter that asked for it; see
@@ -166,12 +166,13 @@ typedef struct hak_lua_profile_options {
     }
 
 /* Begins a profile and forgets an earlier one; options NULL = defaults. Takes at most 16 MiB from malloc for
- * the names of frames, some 60 bytes for each, until the state ends (lua_close, hak_lua_drop); in a context with a hard
- * limit at most a quarter of the limit, or 512 KiB if that is more. Where the platform gives no registers
- * (all but Linux on x86-64 and aarch64) a stack is only the call site in the runtime. What LuaJIT's machine code allocates has
- * its line from the snapshots of the trace, and the functions that are inlined there are frames. -1 also for
- * options out of range, a profile that runs already, no memory, a context that is shared or has other states
- * (see above), and HAK_LUA_PROFILE_LINES where the platform gives no registers or the runtime is unknown. */
+ * the names of frames, some 60 bytes for each, until the state ends (lua_close, hak_lua_drop); in a context
+ * with a hard limit at most a quarter of the limit, or 512 KiB if that is more. Where the platform gives no
+ * registers (all but Linux on x86-64 and aarch64) a stack is only the call site in the runtime. What LuaJIT's
+ * machine code allocates has its line from the snapshots of the trace, and the functions that are inlined
+ * there are frames. -1 also for options out of range, a profile that runs already, no memory, a context that
+ * is shared or has other states (see above), and HAK_LUA_PROFILE_LINES where the platform gives no registers
+ * or the runtime is unknown. */
 HAK_API int hak_lua_profile_start(lua_State *L, const hak_lua_profile_options *options);
 
 /* Takes no more samples; what there is stays readable. -1 also when L has no profile of its own. */
@@ -207,8 +208,8 @@ HAK_API int hak_lua_report_json(lua_State *L, FILE *out);
  * own thread writes the report, the next time that it asks for memory or frees some. A state that does
  * neither for 2 seconds does not answer (a state in a shared context always does), nor does a state whose
  * allocator the host has wrapped, nor a forked child. Works for one state in a process, once. Returns 0, or
- * -1, and error says why, in a line. Cost: none until somebody looks. Always -1 on Windows. On platforms other
- * than Linux on x86-64 and aarch64, stop this before a host wraps the allocator (lua_setallocf). */
+ * -1, and error says why, in a line. Cost: none until somebody looks. Always -1 on Windows. On platforms
+ * other than Linux on x86-64 and aarch64, stop this before a host wraps the allocator (lua_setallocf). */
 HAK_API int hak_lua_live_start(lua_State *L, const char *place, char *error, size_t error_size);
 /* Ends that. Call this before the state is closed, on its thread, whatever allocator it has. No effect if the
  * state was not shown. In a forked child, the parent's state is still shown. */

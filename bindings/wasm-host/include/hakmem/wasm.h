@@ -36,7 +36,7 @@
  *              the text of a reason may be NULL.
  *   Structs    that begin with their size may come from another version of this header, as in hakmem.h.
  *   Fork       the child may go on using a host if no other thread of the parent was inside a call of that
- *   host.
+ *              host.
  *   Since      0.1 for everything in this file.
  */
 #ifndef HAKMEM_WASM_H
@@ -242,8 +242,9 @@ HAK_API int hak_wasm_tenant_stats(hak_wasm_tenant *tenant, hak_wasm_tenant_info 
 HAK_API size_t hak_wasm_tenant_resident(hak_wasm_tenant *tenant);
 /* Returns the proportional resident size of the tenant's linear memories: what hak_wasm_tenant_resident
  * returns, and of each image that a memory is attached to the image's pages divided by the memories and free
- * slots that are attached to it. Images are in memory once, however many tenants use them, so the sum over all
- * tenants is what they really take. Parts are rounded down to a byte. Cost: as hak_wasm_tenant_resident. */
+ * slots that are attached to it. Images are in memory once, however many tenants use them, so the sum over
+ * all tenants is what they really take. Parts are rounded down to a byte. Cost: as
+ * hak_wasm_tenant_resident. */
 HAK_API size_t hak_wasm_tenant_proportional(hak_wasm_tenant *tenant);
 
 /* ---- Modules ------------------------------------------------------------------------------------- */
@@ -251,7 +252,7 @@ HAK_API size_t hak_wasm_tenant_proportional(hak_wasm_tenant *tenant);
 /* The most that a module may have; 0 = no limit, HAK_NONE = none at all. A runtime parses a module, and
  * wasmtime compiles it, before any other limit applies. Compilers need memory and time for each of these
  * numbers, and for a function more than in proportion to its size: wasmtime compiles 7 KB with 1,000 nested
- * loops for minutes. docs/guide/wasm.md has numbers to begin with, and what they come to. */
+ * loops for minutes. docs/guide/wasm-limits.md has numbers to begin with. */
 typedef struct hak_wasm_module_limits {
     size_t size;       /* sizeof(hak_wasm_module_limits), by HAK_WASM_MODULE_LIMITS_INIT */
     size_t bytes;      /* of the whole binary */
@@ -264,7 +265,7 @@ typedef struct hak_wasm_module_limits {
     size_t segments;   /* of data and of elements */
     size_t locals;     /* of one function, without parameters */
     size_t body_bytes; /* of one function */
-    /* To check these, all code is read: */
+    /* To check these, hakmem reads all code: */
     size_t blocks; /* of one function: blocks with a type of the module, that is with parameters or several
                       results */
     size_t depth;  /* loops within one another */
@@ -291,17 +292,17 @@ HAK_API int hak_wasm_module_check(const hak_wasm_tenant *tenant, const void *byt
 /* ---- Compiled modules ---------------------------------------------------------------------------- */
 
 /* A folder keeps what runtimes made of modules, in a file for each module and runtime whose name is the
- * SHA-256 of both, so that a process that starts again compiles nothing. Machine code is run as it is: a
- * folder is refused, and a file is as if it were not there, if others than this user or root may write to
- * it; and so is a file that does not have the hash of its name and content that was written with it. */
+ * SHA-256 of both, so that a process that starts again compiles nothing. Machine code is run as it is. So a
+ * folder is refused, and a file counts as missing, if others than this user or root may write to it; a file
+ * also counts as missing if its name or content no longer has the hash that was written with it. */
 typedef struct hak_wasm_code {
     void *bytes;
     size_t size;
 } hak_wasm_code;
-/* Finds the code that `runtime` made of the module. runtime: its name, version and settings, in whatever
- * form tells those apart that cannot run each other's code. Returns 1, and *code is to be freed; 0 = there
- * is none; -1 with a text in `error` = the folder cannot be used. Cost: reads the file, and hashes the
- * file and the module. */
+/* Finds the code that `runtime` made of the module. runtime: its name, version and settings, in any form that
+ * differs where code of one does not run in the other. Returns 1, and *code is to be freed; 0 = there is
+ * none; -1 with a text in `error` = the folder cannot be used. Cost: reads the file, and hashes the file and
+ * the module. */
 HAK_API int hak_wasm_code_get(const char *folder, const char *runtime, const void *module, size_t size,
                               hak_wasm_code *code, char *error, size_t error_size);
 /* Keeps code, in place of what was there. Others that get meanwhile find the old or the new code. Returns
@@ -314,7 +315,7 @@ HAK_API void hak_wasm_code_free(hak_wasm_code *code);
 /* Makes a copy of a module that exports all state that its instances can change, for runtimes that show no
  * more of an instance than its exports: the memory as "hak:memory", mutable globals as "hak:global:N", and,
  * if code changes tables, tables as "hak:table:N" and the functions that elements may be as "hak:function:N",
- * each N from 0. (hak_wasmtime_module_new makes such copies by itself.) Returns 0, and *copy is to be freed;
+ * each N from 0. (hak_wasmtime_module_new makes such copies.) Returns 0, and *copy is to be freed;
  * -1 with a static text in *why, if why is not NULL: there is other state, for instance dropped segments,
  * imported memories or references, or the binary cannot be read. A host that links other modules to an
  * instance of the copy defines its exports one by one, without these: else the others read a memory that the

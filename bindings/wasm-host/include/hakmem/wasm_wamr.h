@@ -28,8 +28,8 @@
  * CONVENTIONS
  *   Those of hakmem/wasm.h. A guest belongs to one thread at a time. WAMR has one allocator for the process,
  *   so it serves one host at a time. Each wrapper costs what WAMR's function costs, and some steps to set the
- *   tenant and the label. hak_wasm_wamr_take and _reset copy what the guest's memory, globals and tables hold;
- *   a reset leaves out pages that the guest did not touch. Since 0.1 for everything in this file.
+ *   tenant and the label. hak_wasm_wamr_take and _reset copy what the guest's memory, globals and tables
+ *   hold; a reset leaves out pages that the guest did not touch. Since 0.1 for everything in this file.
  */
 #ifndef HAKMEM_WASM_WAMR_H
 #define HAKMEM_WASM_WAMR_H

@@ -166,9 +166,9 @@ HAK_API wasmtime_error_t *hak_wasmtime_call(hak_wasmtime_instance *instance, con
 
 /* Makes an image of the state now, for this instance and all others of its module, even of other tenants. The
  * tenant of this instance is charged for the image (hak_wasm_image_take). Returns NULL with the reason, a
- * static text: that of hak_wasmtime_module_refused, a function in a table that none of the modules refers to (the
- * host's, for example), no memory, or over a limit. The tables take 4 bytes an element, charged to the tenant,
- * or, where the module has no memory, to the host's. */
+ * static text: that of hak_wasmtime_module_refused, a function in a table that none of the modules refers to
+ * (the host's, for example), no memory, or over a limit. The tables take 4 bytes an element, charged to the
+ * tenant, or, where the module has no memory, to the host's. */
 HAK_API hak_wasmtime_image *hak_wasmtime_image_take(hak_wasmtime_instance *instance, const char **why);
 /* Drops an image, to which no instance may be reset afterwards. NULL is fine. */
 HAK_API void hak_wasmtime_image_drop(hak_wasmtime_image *image);
