@@ -36,18 +36,18 @@ static void marks_json(const hkc_history *h, hkc_json *w)
         hkc_json_object(w, NULL);
         hkc_json_text(w, "name", m->name);
         hkc_json_size(w, "at_ns", m->at_ns);
-        hkc_json_size(w, "live_bytes", m->live_bytes);
-        hkc_json_size(w, "committed_bytes", m->committed_bytes);
-        if (m->resident_bytes) hkc_json_size(w, "resident_bytes", m->resident_bytes);
+        hkc_json_size(w, "live_bytes", h->touched ? m->resident_bytes : m->live_bytes);
+        hkc_json_size(w, "committed_bytes", h->touched ? m->resident_bytes : m->committed_bytes);
+        if (m->resident_bytes && !h->touched) hkc_json_size(w, "resident_bytes", m->resident_bytes);
         hkc_json_end(w);
     }
     hkc_json_end(w);
 }
 
-void hkc_history_open(hkc_history *h, const hak_ctx *ctx)
+void hkc_history_open(hkc_history *h, const hak_ctx *ctx, size_t touched_bytes)
 {
     hak_profile_info info = {.size = sizeof info};
-    *h = (hkc_history){0};
+    *h = (hkc_history){.touched = touched_bytes > 0};
     const int there = hak_profile_marks(ctx, NULL, 0);
     if (there <= 0 || hak_profile_stats(ctx, &info) != 0) return;
     h->marks_room = (size_t)there;
@@ -58,7 +58,7 @@ void hkc_history_open(hkc_history *h, const hak_ctx *ctx)
     h->row_of = hkc_pages(h->row_bytes);
     h->ids = hkc_pages(h->row_bytes);
     h->stacks = h->row_of && h->ids ? info.stacks : 0;
-    h->least = (double)hak_ctx_live_bytes(ctx) / SHARE;
+    h->least = (double)(h->touched ? touched_bytes : hak_ctx_live_bytes(ctx)) / SHARE;
 }
 
 void hkc_history_note(hkc_history *h, const hak_profile_stack *s)

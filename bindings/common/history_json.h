@@ -2,7 +2,7 @@
  * of it when each window began, what it allocated in each, and what of that lives now.
  *
  *     hkc_history history;
- *     hkc_history_open(&history, ctx);
+ *     hkc_history_open(&history, ctx, 0);
  *     ... hkc_history_note(&history, stack), for each stack of hak_profile_visit() ...
  *     hkc_history_json(&history, w, ctx);
  *
@@ -22,11 +22,13 @@ typedef struct hkc_history {
     size_t stacks, rows;      /* most of stacks; 0 = no pages */
     size_t row_bytes;
     double least; /* bytes of a stack that matters */
+    bool touched; /* windows tell what lived as resident bytes */
     double *live, *made, *kept;
 } hkc_history;
 
-/* Without windows, or where there are more than 100 that the program has begun, there are no histories. */
-void hkc_history_open(hkc_history *h, const hak_ctx *ctx);
+/* Without windows, or where there are more than 100 that the program has begun, there are no histories.
+ * touched_bytes: as in hkc_profile_writer. */
+void hkc_history_open(hkc_history *h, const hak_ctx *ctx, size_t touched_bytes);
 /* May be called inside of hak_profile_visit(). */
 void hkc_history_note(hkc_history *h, const hak_profile_stack *stack);
 /* Members "marks" and "histories" of the object that is open, and gives the memory back. 0, or ENOMEM:

@@ -2,6 +2,7 @@
 #include "common/mapped.h"
 
 #include "callsite/image.h"
+#include "common/report.h"
 #include "common/report_json.h"
 
 #include <hakmem/profile.h>
@@ -58,6 +59,7 @@ static hkc_mapped_options options;
 static tables *t;
 static hak_space *space;
 static hak_ctx *ctx;
+static hak_profile_tally *tally;
 static size_t count, stack_count, counted, touched_bytes, lines;
 static bool grown; /* since the last measurement, by what may not have been touched */
 static uint64_t measured_ns;
@@ -106,6 +108,16 @@ bool hkc_mapped_begin(const hkc_mapped_options *o)
     return true;
 }
 
+static size_t measure_for_window(void);
+
+/* A window is due a little before that of the heap, so that it begins with that one and not with the one after. */
+static uint64_t shorter(uint64_t window_ns)
+{
+    enum { LEAST = 1000000 };
+    const uint64_t ns = window_ns - window_ns / 16;
+    return window_ns != 0 && ns < LEAST ? LEAST : ns;
+}
+
 /* With the first mapping, since many processes have none. false = there is no memory. */
 static bool make_tables(void)
 {
@@ -117,6 +129,8 @@ static bool make_tables(void)
     profile.mode = HAK_PROFILE_COUNTED;
     profile.depth = FRAMES;
     profile.table_bytes = TABLE;
+    profile.window_ns = shorter(options.window_ns);
+    profile.resident = measure_for_window;
     tables *pages = (void *)syscall(SYS_mmap, NULL, sizeof *pages, PROT_READ | PROT_WRITE,
                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, (off_t)0);
     if (pages == MAP_FAILED) return false;
@@ -129,6 +143,7 @@ static bool make_tables(void)
         syscall(SYS_munmap, pages, sizeof *pages);
         return false;
     }
+    tally = hak_profile_tally_of(ctx);
     t = pages;
     return true;
 }
@@ -275,8 +290,8 @@ static void tell(const call *c, size_t n)
     if (*told || lines == LINES || !options.tell) return;
     *told = true;
     lines++;
-    snprintf(line, sizeof line, "%s was refused %.1f MiB that it maps itself, past malloc: the limit",
-             c->library, (double)n / (1 << 20));
+    snprintf(line, sizeof line, "the limit refused %.1f MiB that %s wanted to map itself, past malloc",
+             (double)n / (1 << 20), c->library);
     options.tell(line);
 }
 
@@ -285,7 +300,7 @@ static void tell(const call *c, size_t n)
 /* Returns the bytes of the range that are in memory, by the table of pages that the kernel shows. */
 static size_t touched_in(int fd, uintptr_t start, uintptr_t end)
 {
-    enum { ENTRIES = 512 };
+    enum { ENTRIES = 128 }; /* threads with small stacks come here, too */
     const uint64_t present = (uint64_t)1 << 63;
     uint64_t entries[ENTRIES];
     size_t sum = 0;
@@ -327,7 +342,7 @@ static uint64_t now_ns(void)
 
 static void sum_up(int fd, const hkc_smaps *maps)
 {
-    hak_profile_tally *all = hak_profile_tally_of(ctx);
+    hak_profile_tally *all = tally;
     size_t from = 0, sum = 0;
     memset(t->touched, 0, stack_count * sizeof *t->touched);
     memset(t->sums, 0, sizeof t->sums);
@@ -353,22 +368,61 @@ static void sum_up(int fd, const hkc_smaps *maps)
     }
 }
 
-/* Measures if that may come to less than what counts: not once more in a tenth of a second for memory that was
- * measured. With the lock held. Returns whether it did. */
-static bool settle(void)
+/* Measures this process, with the lock held. */
+static void measure(void)
 {
-    enum { AGAIN_NS = 100000000 };
     hkc_smaps maps;
-    const size_t before = counted;
-    if (counted == 0 || (!grown && now_ns() - measured_ns < AGAIN_NS)) return false;
     const int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
+    if (fd < 0) return;
     if (hkc_smaps_read(&maps, getpid())) {
         sum_up(fd, &maps);
         hkc_smaps_close(&maps);
     }
     close(fd);
+}
+
+/* Measures if that may come to less than what counts: not once more in a tenth of a second for memory that was
+ * measured. With the lock held. Returns whether it did. */
+static bool settle(void)
+{
+    enum { AGAIN_NS = 100000000 };
+    const size_t before = counted;
+    if (counted == 0 || (!grown && now_ns() - measured_ns < AGAIN_NS)) return false;
+    measure();
     return counted < before;
+}
+
+/* ---- Windows -------------------------------------------------------------------------------------- */
+
+/* Runs in hak_profile_turn, with the lock held. The context has no blocks: what its windows tell as resident bytes is
+ * what was touched. */
+static size_t measure_for_window(void)
+{
+    measure();
+    return touched_bytes;
+}
+
+/* Begins a window if one is due. With the lock held. Keeps errno. */
+static void turn(void)
+{
+    const int error = errno;
+    if (t && options.window_ns != 0) hak_profile_turn(ctx);
+    errno = error;
+}
+
+size_t hkc_mapped_resident(void)
+{
+    const int error = errno;
+    if (t && options.window_ns != 0 && !inside) {
+        inside = true;
+        if (lock_soon()) {
+            turn();
+            unlock();
+        }
+        inside = false;
+    }
+    errno = error;
+    return hkc_resident();
 }
 
 bool hkc_mapped_settle(void)
@@ -415,6 +469,7 @@ static void enter(uintptr_t caller, call *c)
     inside = true;
     find_caller(caller, c);
     lock();
+    turn();
 }
 
 static void leave(void)
@@ -463,6 +518,7 @@ int hkc_mapped_munmap(void *at, size_t n, uintptr_t caller)
     if (passes_on(caller) || !t) return (int)syscall(SYS_munmap, at, n);
     inside = true;
     lock();
+    turn();
     const int status = (int)syscall(SYS_munmap, at, n);
     const int error = errno;
     if (status == 0) cut((uintptr_t)at, (uintptr_t)at + whole_pages(n));
@@ -579,6 +635,7 @@ size_t hkc_mapped_measure(pid_t pid)
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && hkc_smaps_read(&maps, pid)) {
         if (lock_soon()) {
+            if (pid == getpid()) turn(); /* in a copy the clock goes on, and its pages are others */
             sum_up(fd, &maps);
             if (touched_bytes < WORTH) touched_bytes = 0;
             bytes = touched_bytes;
@@ -629,7 +686,9 @@ int hkc_mapped_json(hkc_json *w, const hkc_profile_writer *by)
     hkc_json_text(w, "name", "mapped");
     hkc_report_json_stats(w, &stats);
     hkc_report_json_labels(w, labels, n);
-    const int error = hkc_profile_json_by(w, ctx, by);
+    hkc_profile_writer touched = *by;
+    touched.touched_bytes = touched_bytes;
+    const int error = hkc_profile_json_by(w, ctx, &touched);
     hkc_json_end(w);
     unlock();
     inside = false;

@@ -29,6 +29,7 @@ typedef struct hkc_mapped_options {
      * always true where it insists. Runs under the lock of the table. NULL = no limit. */
     bool (*charge)(size_t now, bool insists);
     void (*tell)(const char *line); /* what was refused, a line without its end */
+    uint64_t window_ns;             /* of the profile, as hak_profile_options.window_ns; 0 = no windows */
 } hkc_mapped_options;
 
 /* From now on calls are counted, in forked children too. false = there is no memory. Once in a process. */
@@ -47,6 +48,10 @@ void *hkc_mapped_mremap(void *at, size_t n, size_t now, int flags, void *to, uin
 /* The heap is refused memory: measures what was touched, if that may be less than what counts. true = the limit leaves
  * more to the heap than before. Keeps errno. */
 bool hkc_mapped_settle(void);
+/* Begins a window of the mappings' profile if one is due, which measures what was touched, and returns the resident
+ * bytes of the process: for hak_profile_options.resident of the heap, so that the windows of both begin about together.
+ * Calls that map, and reports, begin windows too. Keeps errno. */
+size_t hkc_mapped_resident(void);
 /* Measures what was touched, by the page, and returns the bytes; 0 = less than 1 MiB, which stays with the rest of the
  * process, or the system does not tell. pid: of the
  * process, of which this one may be a copy; 0 = this one. Cost: some milliseconds for each gigabyte that is

@@ -26,11 +26,21 @@ void hkc_otel_tell(hak_profile_options *options)
     options->sample_gone = gone;
 }
 
+bool hkc_otel_there(void)
+{
+    return true;
+}
+
 #else
 
 void hkc_otel_tell(hak_profile_options *options)
 {
     (void)options;
+}
+
+bool hkc_otel_there(void)
+{
+    return false;
 }
 
 #endif

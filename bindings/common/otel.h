@@ -11,7 +11,9 @@
 
 #include <hakmem/profile.h>
 
-/* Before hak_profile_start. */
+/* Lets the samples of a profile be told. Before hak_profile_start. */
 void hkc_otel_tell(hak_profile_options *options);
+/* Returns whether this system has such probes. */
+bool hkc_otel_there(void);
 
 #endif

@@ -295,7 +295,7 @@ int hkc_profile_json_by(hkc_json *w, const hak_ctx *ctx, const hkc_profile_write
 
     visit v;
     visit_open(&v, w, ctx, by);
-    hkc_history_open(&v.history, ctx);
+    hkc_history_open(&v.history, ctx, by->touched_bytes);
     hkc_json_array(w, "stacks");
     hak_profile_visit(ctx, each_stack, &v);
     hkc_json_end(w);

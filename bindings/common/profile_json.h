@@ -37,6 +37,9 @@ typedef struct hkc_profile_writer {
     /* Arrays whose elements have frames, between "stacks" and "frames". NULL = none. */
     void (*more)(void *user, hkc_json *w, hkc_frames *frames);
     void *user;
+    /* What the stacks have in all, where the context has no blocks of its own: its windows tell the same of their
+     * time as resident bytes (common/mapped.h). 0 = it has blocks. */
+    size_t touched_bytes;
 } hkc_profile_writer;
 int hkc_profile_json_by(hkc_json *w, const hak_ctx *ctx, const hkc_profile_writer *by);
 /* Members "stacks" and "frames" of what changed from window `from` to window `to`, as hak_profile_diff tells

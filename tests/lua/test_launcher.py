@@ -14,6 +14,7 @@ import sys
 import unittest
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import probes  # noqa: E402
 from outside import FolderCase, environment  # noqa: E402
 from sizes import NONE, SIZES  # noqa: E402
 
@@ -340,6 +341,39 @@ class Options(Case):
             self.assertEqual(json.loads(self.read("p"))["contexts"][0]["profile"].get("window_ns"), window)
         self.assertIn("'5x' is no time", self.one_line("--hak-profile=p", "--hak-profile-window=5x", "-e", "x = 1"))
         self.assertIn("there is no --hak-profile", self.one_line("--hak-profile-window=5s", "-e", "x = 1"))
+
+    def test_probes(self):
+        if not os.uname().machine in ("x86_64", "aarch64"):
+            self.assertIn("there are no probes", self.one_line("--hak-probes=on", "-e", "x = 1"))
+            return
+        code = "local t = {} for i = 1, 20000 do t[i] = { i } end print(#t)"
+        for options in ["on"], ["4K"], ["off"], ["on", "--hak-profile=p,4K"], ["on", "--hak-profile=p,exact", "--hak-live=on"], [
+            "4K", "--hak-profile-window=5m"]:
+            done = self.run_hak(f"--hak-probes={options[0]}", *options[1:], "-e", code)
+            self.assertEqual((done.stdout, done.stderr, done.returncode), ("20000\n", "", 0), options)
+        for options, what in (
+            (["--hak-probes"], "--hak-probes=on"),
+            (["--hak-probes=maybe"], "'maybe' "),
+            (["--hak-probes=10"], "the rate '10' is not from 1K to 1T"),
+            (["--hak-probes=4K", "--hak-profile=p"], "with the rate of --hak-profile"),
+            (["--hak-probes=on", "--hak-profile=p,lines"], "a profile by line takes no samples"),
+            (["--hak-probes=on", "--hak-shared"], "no profiles of states that share a heap"),
+            (["--hak-probes=off", "--hak-profile-window=5s"], "there is no --hak-profile"),
+        ):
+            self.assertIn(what, self.one_line(*options, "-e", "x = 1"))
+
+    @unittest.skipIf(ASAN or not probes.there, "a debugger and no sanitizer")
+    def test_a_debugger_stops_at_probes(self):
+        code = "local t = {} for i = 1, 20000 do t[i] = { i } end print('end')"
+        for options, told in (["--hak-probes=4K"], True), (["--hak-profile=p,4K"], True), ([], False):
+            seen = probes.stops([PROGRAM, *options, "-e", code], cwd=self.dir, env=environment())
+            if seen is None:
+                self.skipTest("nothing may be traced here")
+            sample, freed, text = seen
+            self.assertIn("end\n", text)
+            self.assertEqual((bool(sample), bool(freed)), (told, told), text)
+            if told:
+                self.assertTrue(sample[0] > 4096 and sample[2] >= max(sample[1], 4096) and freed[0] > 4096, seen)
 
     def test_the_parts_of_resident_memory_sum_up_to_it(self):
         code = "t = {} for i = 1, 3e5 do t[i] = 'text ' .. i end"

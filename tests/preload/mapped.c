@@ -1,10 +1,14 @@
 /* Maps memory past malloc, as allocators of libraries do, and says what it got. With the name of a function it asks
- * for one block by that, beside memory that was mapped and not touched. */
+ * for one block by that, beside memory that was mapped and not touched. With "grows" it maps more and more, while
+ * something else that it mapped stays as it is; with "touches" it touches more and more of one mapping, and calls malloc. */
 #include <malloc.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MB = 1 << 20 };
@@ -42,8 +46,56 @@ static int by_function(const char *name)
     return 0;
 }
 
+/* Each step has its time, so that what grows does so evenly by the clock, on a busy machine too. */
+enum { STEPS = 50, STEP_NS = 30000000 };
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void run_steps(void (*step)(int i))
+{
+    const struct timespec pause = {0, STEP_NS / 4};
+    const int64_t start = now_ns();
+    for (int i = 0; i < STEPS;) {
+        while (i < STEPS && now_ns() - start >= (int64_t)i * STEP_NS)
+            step(i++);
+        nanosleep(&pause, NULL);
+    }
+}
+
+__attribute__((noinline)) static void map_more(int unused)
+{
+    char *volatile p = mmap(NULL, MB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    (void)unused;
+    if (p != MAP_FAILED) memset(p, 1, MB);
+}
+
+static char *growing;
+
+static void touch_more(int i)
+{
+    memset(growing + (size_t)i * MB, 1, MB);
+    for (int k = 0; k < 100; k++)
+        free(malloc(1000));
+}
+
+static int by_steps(bool grows)
+{
+    growing = map((STEPS + 8) * MB, PROT_READ | PROT_WRITE);
+    if (growing == MAP_FAILED) return 1;
+    if (grows) memset(growing, 1, 8 * MB);
+    run_steps(grows ? map_more : touch_more);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "grows") == 0) return by_steps(true);
+    if (argc > 1 && strcmp(argv[1], "touches") == 0) return by_steps(false);
     if (argc > 1) return by_function(argv[1]);
     char *reserved = map((size_t)64 << 30, PROT_NONE);
     say("reserved", reserved);

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import subprocess
 
 from shim import HELPERS, Case, main
 
@@ -50,13 +51,51 @@ class Mapped(Case):
         self.assertEqual(sum(label["live_blocks"] for label in mapped["labels"]), stats["live_blocks"])
         self.assertLess(heap["stats"]["live_bytes"], 20 << 20)
 
+    def windows(self, what):
+        done = self.start([PROGRAM, what], f"profile={self.path('p.json')},rate=4K,window=100ms")
+        self.assertEqual((done.stderr, done.returncode), ("", 0))
+        with open(self.path("p.json")) as file:
+            _, mapped = json.load(file)["contexts"]
+        self.assertIn(mapped["profile"]["window_ns"], [93_750_000 << n for n in range(8)])
+        self.assertGreaterEqual(len(mapped["marks"]), 6)
+        live = [mark["live_bytes"] for mark in mapped["marks"]]
+        self.assertEqual(live, sorted(live))
+        self.assertGreater(live[-1], 20 << 20)
+        self.assertLessEqual(live[-1], mapped["stats"]["live_bytes"])
+        self.assertFalse(any("resident_bytes" in mark for mark in mapped["marks"]))
+        sums = [sum(row) for row in zip(*(history["live"] for history in mapped["histories"]), strict=True)]
+        self.assertEqual(sums, live)
+        return mapped
+
+    def test_windows_and_what_grows(self):
+        mapped = self.windows("grows")
+        functions = {s["id"]: {mapped["frames"][n]["function"] for n in s["frames"]} for s in mapped["stacks"]}
+        (verdict,) = mapped["verdicts"]
+        self.assertIn("map_more", functions[verdict["stack"]])
+        self.assertEqual(verdict["kind"], "leak", verdict)
+        command = os.environ.get("HAKMEM_COMMAND")
+        if command:
+            shown = subprocess.run([command, "report", self.path("p.json")], capture_output=True, text=True, check=True).stdout
+            self.assertRegex(shown, r"\n  LEAK\?: (map_more|run_steps|by_steps)\b[^\n]*: grew by \d+\.\d MiB over \d+ windows, ")
+
+    def test_windows_begin_with_those_of_the_heap(self):
+        (verdict,) = self.windows("touches")["verdicts"]
+        self.assertEqual(verdict["kind"], "leak", verdict)
+
+    def test_without_windows(self):
+        self.start([PROGRAM, "grows"], f"profile={self.path('p.json')},rate=4K,window=off")
+        with open(self.path("p.json")) as file:
+            _, mapped = json.load(file)["contexts"]
+        self.assertNotIn("marks", mapped)
+        self.assertEqual(mapped["verdicts"], [])
+
     def test_a_limit_holds_for_it(self):
         done = self.start([PROGRAM], "limit=60M")
         said = dict(line.split() for line in done.stdout.splitlines())
         granted = {name for name, what in said.items() if what == "granted"}
         self.assertEqual(granted, {"reserved", "wide", "block", "again"}, done.stderr)
         self.assertRegex(
-            done.stderr, r"^hakmem: HAKMEM: the program was refused \d+\.0 MiB that it maps itself, past malloc: the limit\n$"
+            done.stderr, r"^hakmem: HAKMEM: the limit refused \d+\.0 MiB that the program wanted to map itself, past malloc\n$"
         )
 
     def test_what_is_mapped_and_not_touched_is_no_reason_to_refuse(self):

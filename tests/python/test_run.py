@@ -469,7 +469,7 @@ class Environment(ProgramCase):
         for options in ["--all"], ["--malloc", "--all"]:
             done = self.run_script(text, "--limit=48M", *options)
             self.assertEqual(done.stdout.split(), ["12", "MemoryError", str(20 << 20)], done.stderr)
-            self.assertRegex(done.stderr, r"^hakmem: [^\n]+ was refused 60.0 MiB that it maps itself, past malloc: the limit\n$")
+            self.assertRegex(done.stderr, r"^hakmem: the limit refused 60.0 MiB that [^\n]+ wanted to map itself, past malloc\n$")
 
     def test_what_c_code_maps_has_its_line(self):
         text = """

@@ -1,5 +1,6 @@
 """Windows of profiles that the clock begins."""
 
+import sys
 import unittest
 
 import test_profile
@@ -32,6 +33,33 @@ for i in range(40):
         self.hakmem("run", "--all", "--profile", "--profile-window=off", "--report", "r.json", path)
         self.assertNotIn("window_ns", self.loaded("r.json")["contexts"][0]["profile"])
         self.assertIn("export HAKMEM_PROFILE_WINDOW=5m\n", self.hakmem("env", "--profile", "--profile-window=5m").stdout)
+
+    @needs_objects
+    def test_windows_of_what_c_code_maps(self):
+        text = """
+import mmap, time
+kept, objects = [], []
+def grow():
+    kept.append(mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE))
+    for at in range(0, 1 << 20, 4096): kept[-1][at] = 1
+start = time.monotonic()
+while len(kept) < 50:  # evenly by the clock, on a busy machine too
+    while len(kept) < 50 and time.monotonic() - start >= 0.03 * len(kept): grow()
+    objects = [bytearray(1000) for _ in range(200)]
+    time.sleep(0.005)
+"""
+        self.hakmem("run", "--all", "--profile=16K", "--profile-window", "100ms", "--report", "r.json", self.script(text))
+        _, mapped = self.loaded("r.json")["contexts"]
+        live = [mark["live_bytes"] for mark in mapped["marks"]]
+        self.assertGreaterEqual(len(live), 6)
+        self.assertEqual(live, sorted(live))
+        self.assertGreater(live[-1], 20 << 20)
+        self.assertIn("leak", [verdict["kind"] for verdict in mapped["verdicts"]])
+        shown = self.hakmem("report", "r.json").stdout
+        if sys.version_info < (3, 15):  # there the module mmap lets go of the GIL, and nobody may look at Python's frames
+            self.assertRegex(shown, r"\n  LEAK\?: grow \([^\n]*:5\), mmap[^\n]*: grew by ")
+        self.hakmem("run", "--all", "--profile=16K", "--profile-window=off", "--report", "r.json", self.script(text))
+        self.assertNotIn("marks", self.loaded("r.json")["contexts"][1])
 
     @needs_objects
     def test_windows_of_a_program_take_the_place_of_the_clock_s(self):

@@ -47,6 +47,8 @@ typedef struct hkl_options {
     const char *report_file; /* NULL = stderr */
     char *profile_file;      /* NULL = no profile */
     hak_lua_profile_mode profile_mode;
+    bool probes;                /* a profile for tracers, be there a file or not */
+    size_t probes_mean;         /* bytes to a sample of it; 0 = the default */
     const char *live;           /* where the socket is; NULL = none */
     size_t profile_mean;        /* bytes to a sample; 0 = the default */
     uint64_t profile_window_ns; /* 0 = no windows by the clock */

@@ -143,7 +143,7 @@ static void start_profile(lua_State *L, const hkl_options *o)
 {
     hak_lua_profile_options options = HAK_LUA_PROFILE_OPTIONS_INIT;
     options.mode = o->profile_mode;
-    options.mean = o->profile_mean;
+    options.mean = o->profile_file ? o->profile_mean : o->probes_mean;
     options.window_ns = o->profile_window_ns;
     if (hak_lua_profile_start(L, &options) != 0)
         luaL_error(L, o->profile_mode == HAK_LUA_PROFILE_LINES
@@ -161,7 +161,7 @@ static int protected_main(lua_State *L)
 {
     const hkl_options *o = lua_touserdata(L, 1);
     open_libraries(L, o);
-    if (wants_profile) start_profile(L, o);
+    if (wants_profile || o->probes) start_profile(L, o);
     if (o->live) start_live(L, o);
     if (o->limit != 0) set_limit(L, o);
     lua_settop(L, 2); /* as the interpreters have it: a program sees in how deep it can call */

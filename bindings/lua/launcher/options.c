@@ -4,6 +4,7 @@
 #include "common/format.h"
 
 #include "common/live.h"
+#include "common/otel.h"
 #include "common/policy.h"
 #include "common/size.h"
 
@@ -40,7 +41,7 @@
 #endif
 #define HAK_OPTIONS                                                                                          \
     "--hak-report[=file] --hak-limit=size --hak-labels=on|off --hak-profile=file[,rate] "                    \
-    "--hak-profile-window=time|off "                                                                         \
+    "--hak-profile-window=time|off --hak-probes=on|off|rate "                                                \
     "--hak-live=on|off|socket --hak-mode=name --hak-policy=file --hak-learn=file --hak-memory=word|size "    \
     "--hak-price=number --hak-reserve=size --hak-shared"
 
@@ -79,6 +80,8 @@ void hkl_print_usage(const hkl_options *o)
           "  --hak-profile=file[,rate]  at exit, memory by line and stack, as JSON; rate: bytes to a\n"
           "                         sample (512K), lines, or exact\n"
           "  --hak-profile-window=time|off  a window of the profile each 60s, 5m or 1h (60s)\n"
+          "  --hak-probes=on|off|rate  a profile without a file, whose samples go to tracers by the\n"
+          "                         probes otel_memory:alloc and free; rate: bytes to a sample (512K)\n"
           "  --hak-live=on|off|socket  hakmem attach shows the program while it runs; socket: a path\n"
           "                         with a slash, %p in it is the process's number\n"
           "  --hak-mode=name        memory against speed: balanced, fast, lean, minimal,\n"
@@ -110,6 +113,9 @@ static const char *value_of(const char *arg, const char *name)
     return strncmp(arg, name, n) == 0 && arg[n] == '=' ? arg + n + 1 : NULL;
 }
 
+#define RATE_LEAST ((size_t)1 << 10)
+#define RATE_MOST ((size_t)1 << 40)
+
 /* file[,rate]; the rate is what follows the last comma. */
 static bool parse_profile(hkl_options *o, const char *value, char *message, size_t size)
 {
@@ -125,7 +131,7 @@ static bool parse_profile(hkl_options *o, const char *value, char *message, size
         const char *wrong = hkc_size_parse(rate, &o->profile_mean);
         if (wrong)
             return fail(message, size, "--hak-profile: the rate '%.80s' %s; or lines, or exact", rate, wrong);
-        if (o->profile_mean < 1024 || o->profile_mean > (size_t)1 << 40)
+        if (o->profile_mean < RATE_LEAST || o->profile_mean > RATE_MOST)
             return fail(message, size, "--hak-profile: the rate '%.80s' is not from 1K to 1T", rate);
     }
     free(o->profile_file);
@@ -134,6 +140,21 @@ static bool parse_profile(hkl_options *o, const char *value, char *message, size
     if (o->profile_file) memcpy(o->profile_file, value, length);
     if (!o->profile_file) return fail(message, size, "out of memory");
     if (o->profile_file[0] == '\0') return fail(message, size, "--hak-profile: the name of a file expected");
+    return true;
+}
+
+/* A rate, for a profile without a file; that of a file has its own. */
+static bool parse_probes(hkl_options *o, const char *value, char *message, size_t size)
+{
+    const bool off = strcmp(value, "off") == 0, has_rate = !off && strcmp(value, "on") != 0;
+    o->probes = !off;
+    o->probes_mean = 0;
+    const char *wrong = has_rate ? hkc_size_parse(value, &o->probes_mean) : NULL;
+    if (wrong) return fail(message, size, "--hak-probes: '%.80s' %s; or on or off", value, wrong);
+    if (has_rate && (o->probes_mean < RATE_LEAST || o->probes_mean > RATE_MOST))
+        return fail(message, size, "--hak-probes: the rate '%.80s' is not from 1K to 1T", value);
+    if (o->probes && !hkc_otel_there())
+        return fail(message, size, "--hak-probes: there are no probes on this system");
     return true;
 }
 
@@ -160,7 +181,7 @@ static const char *example_of(const char *arg)
         {"--hak-limit", "64M"},        {"--hak-labels", "off"},         {"--hak-profile", "profile.json"},
         {"--hak-live", "on"},          {"--hak-mode", "lean"},          {"--hak-policy", "policy.txt"},
         {"--hak-learn", "policy.txt"}, {"--hak-reserve", "1G"},         {"--hak-memory", "cheap"},
-        {"--hak-price", "50"},         {"--hak-profile-window", "60s"},
+        {"--hak-price", "50"},         {"--hak-profile-window", "60s"}, {"--hak-probes", "on"},
     };
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++)
         if (strcmp(arg, examples[i][0]) == 0) return examples[i][1];
@@ -193,6 +214,8 @@ static bool parse_hak(hkl_options *o, const char *arg, char *message, size_t siz
         const char *wrong = hkc_window_parse(value, &o->profile_window_ns);
         if (wrong) return fail(message, size, "--hak-profile-window: '%.80s' %s", value, wrong);
         o->has_profile_window = true;
+    } else if ((value = value_of(arg, "--hak-probes"))) {
+        return parse_probes(o, value, message, size);
     } else if ((value = value_of(arg, "--hak-live"))) {
         const char *wrong = hkc_live_setting(value, &o->live);
         if (wrong) return fail(message, size, "--hak-live: '%.80s': %s", value, wrong);
@@ -288,6 +311,22 @@ static int parse_options(hkl_options *o, char **args, char *message, size_t size
     return i;
 }
 
+/* What goes with a profile goes with one of a file or of tracers. */
+static bool check_profile(const hkl_options *o, char *message, size_t size)
+{
+    if (o->shared && (o->profile_file || o->probes))
+        return fail(message, size, "--hak-shared: there are no profiles of states that share a heap");
+    if (o->has_profile_window && !o->profile_file && !o->probes)
+        return fail(message, size, "--hak-profile-window: there is no --hak-profile");
+    if (o->probes && o->profile_file && o->profile_mode == HAK_LUA_PROFILE_LINES)
+        return fail(message, size,
+                    "--hak-probes: a profile by line takes no samples: give --hak-profile a size");
+    if (o->probes_mean != 0 && o->profile_file)
+        return fail(message, size,
+                    "--hak-probes: there is one profile, with the rate of --hak-profile: say on");
+    return true;
+}
+
 bool hkl_options_parse(hkl_options *o, int argc, char **argv, char *message, size_t size)
 {
     memset(o, 0, sizeof *o);
@@ -299,10 +338,7 @@ bool hkl_options_parse(hkl_options *o, int argc, char **argv, char *message, siz
     o->argv[o->argc++] = argv[0];
     int i = parse_options(o, argv, message, size);
     if (i < 0) return false;
-    if (o->shared && o->profile_file)
-        return fail(message, size, "--hak-shared: there are no profiles of states that share a heap");
-    if (o->has_profile_window && !o->profile_file)
-        return fail(message, size, "--hak-profile-window: there is no --hak-profile");
+    if (!check_profile(o, message, size)) return false;
     if (!o->has_profile_window) o->profile_window_ns = HKC_WINDOW_NS;
     o->script = o->argc;
     while (i < argc)

@@ -53,13 +53,14 @@ static size_t frames_of(uintptr_t caller, uintptr_t *frames, size_t room)
 void hks_mapped_begin(void)
 {
     const hks_settings *settings = hks_settings_get();
-    if (settings->limit == 0 && !settings->report && *settings->profile == '\0' && *settings->live == '\0')
-        return;
+    const bool shown = *settings->profile != '\0' || *settings->live != '\0';
+    if (settings->limit == 0 && !settings->report && !shown) return;
     const hkc_mapped_options options = {.low = (uintptr_t)__ehdr_start,
                                         .high = (uintptr_t)etext,
                                         .frames = frames_of,
                                         .charge = settings->limit != 0 ? charge : NULL,
-                                        .tell = hks_report_line};
+                                        .tell = hks_report_line,
+                                        .window_ns = shown ? settings->window_ns : 0};
     if (hkc_mapped_begin(&options)) return;
     if (settings->limit != 0) hks_report_stop("there is no memory to count what the program maps");
     hks_report_line("there is no memory to count what the program maps");

@@ -74,7 +74,7 @@ void hks_profile_begin(hak_ctx *ctx)
     options.table_bytes = settings->exact ? EXACT_TABLE_BYTES : SAMPLED_TABLE_BYTES;
     options.frames = hks_profile_frames;
     options.seed = (uint64_t)getpid();
-    options.resident = hkc_resident;
+    options.resident = hkc_mapped_resident;
     options.window_ns = settings->window_ns;
     hkc_otel_tell(&options);
     if (hak_profile_start(ctx, &options) == 0) profiled = true;

@@ -2,6 +2,7 @@
 
 #include "common/learn.h"
 #include "common/live.h"
+#include "common/otel.h"
 #include "common/pipe.h"
 #include "common/policy.h"
 #include "common/size.h"
@@ -99,6 +100,13 @@ static const char *on_or_off(bool *it, const char *value)
 }
 
 /* NULL = taken. */
+static const char *probes(hks_settings *s, const char *value)
+{
+    const char *wrong = on_or_off(&s->probes, value);
+    return !wrong && s->probes && !hkc_otel_there() ? "there are none on this system" : wrong;
+}
+
+/* NULL = taken. */
 static const char *live(hks_settings *s, const char *value)
 {
     const char *place, *wrong = hkc_live_setting(value, &place);
@@ -176,7 +184,7 @@ static const char *take(hks_settings *s, const char *key, const char *value)
         return NULL;
     }
     if (strcmp(key, "trace") == 0) return trace(s, value);
-    if (strcmp(key, "probes") == 0) return on_or_off(&s->probes, value);
+    if (strcmp(key, "probes") == 0) return probes(s, value);
     if (strcmp(key, "canary") == 0) return on_or_off(&s->canary, value);
     if (strcmp(key, "quarantine") == 0) return on_or_off(&s->quarantine, value);
     return "no such key; there are limit=SIZE, report=stderr or a file, profile=FILE, rate=SIZE or exact, "

@@ -93,20 +93,27 @@ def is_whole(report):
     lines = lines_of(context)
     if not has_shape(context, CONTEXT) or not has_shape(lines or [], SITES):
         return False
+    return (
+        all(map(has_whole_profile, report["contexts"]))
+        and has_shape(report["memory"].get("parts", []), PARTS)
+        and has_shape(context.get("imports", []), IMPORTS)
+        and all(n < len(context.get("frames", [])) for s in lines or [] for n in s["frames"])
+        and all(has_shape(s.get("reused_bytes", 0), int) for s in lines or [])
+    )
+
+
+def has_whole_profile(context):
+    """Or none."""
     frames = context.get("frames", [])
     stacks = context.get("stacks") if "profile" in context else []
     return (
         has_shape(stacks, STACKS)
-        and has_shape(report["memory"].get("parts", []), PARTS)
         and has_shape(context.get("marks", []), MARKS)
-        and has_shape(context.get("imports", []), IMPORTS)
         and has_shape(context.get("verdicts", []), VERDICTS)
         and {v["stack"] for v in context.get("verdicts", [])} <= {s["id"] for s in stacks}
-        and all(n < len(frames) for s in stacks for n in s["frames"])
         and has_shape(frames, FRAMES)
+        and all(n < len(frames) for s in stacks for n in s["frames"])
         and all(has_shape({"file": "", "line": 0} | frame, PLACE) for frame in frames)
-        and all(n < len(frames) for s in lines or [] for n in s["frames"])
-        and all(has_shape(s.get("reused_bytes", 0), int) for s in lines or [])
     )
 
 
@@ -183,8 +190,11 @@ def number(n):
 
 
 def verdicts(report):
-    """What grows, leaks first, a line each."""
-    context = report["contexts"][0]
+    """What grows in the heap, and then in what C code maps itself, leaks first, a line each."""
+    return [line for context in report["contexts"] for line in verdicts_of(context)]
+
+
+def verdicts_of(context):
     stacks = {stack["id"]: stack for stack in context.get("stacks", ()) if "id" in stack}
     words = {"leak": "LEAK?", "growth": "grows", "filling": "fills"}
     order = list(words)

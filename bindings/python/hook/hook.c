@@ -161,7 +161,10 @@ static void meet(void)
     all_domains = options.all;
     if (!install(options.labels, options.limit > 0)) return;
     const bool maps = options.limit || options.profile || options.report || options.live;
-    if (maps && !hkp_mapped_begin())
+    const uint64_t window_ns = options.profile                  ? profile.window_ns
+                               : options.report || options.live ? HKC_WINDOW_NS
+                                                                : 0;
+    if (maps && !hkp_mapped_begin(window_ns))
         hkp_start_without("there is no memory to count what C code maps", options.limit > 0);
     if (options.profile) begin_profile(options.profile, &profile);
     if (options.limit && hkp_limit(0, options.limit, NULL, NULL) != 0)

@@ -19,13 +19,14 @@ static void tell(const char *line)
     hkp_say("hakmem: %s\n", line);
 }
 
-bool hkp_mapped_begin(void)
+bool hkp_mapped_begin(uint64_t window_ns)
 {
     const hkc_mapped_options options = {.low = (uintptr_t)__ehdr_start,
                                         .high = (uintptr_t)etext,
                                         .frames = frames_of,
                                         .charge = hkp_limit_charge,
-                                        .tell = tell};
+                                        .tell = tell,
+                                        .window_ns = window_ns};
     hkp_limit_settles = hkc_mapped_settle;
     return hkc_mapped_begin(&options);
 }

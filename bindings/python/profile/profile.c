@@ -1,7 +1,7 @@
 #include "profile/profile.h"
 
+#include "common/mapped.h"
 #include "common/otel.h"
-#include "common/report.h"
 #include "common/size.h"
 #include "heap/heap.h"
 #include "lines/site.h"
@@ -56,7 +56,7 @@ const char *hkp_profile_start(const hkp_profile_options *o)
         .seed = o->seed,
         .frames_alone = true,
         .one_by_one = true,
-        .resident = hkc_resident,
+        .resident = hkc_mapped_resident,
         .window_ns = o->window_ns,
     };
     hkc_otel_tell(&core);

@@ -90,6 +90,8 @@ function timeline() {
     const context = timed && pointsOf(timed).length > 1 ? timed : report.contexts.find((c) => pointsOf(c).length > 1);
     $("time").hidden = !context;
     if (!context) return;
+    const at = report.contexts.indexOf(context);
+    $("time").querySelector("h2").textContent = report.contexts.length > 1 && contexts[at] ? `Timeline of ${contexts[at]}` : "Timeline";
     $("plot").replaceChildren();
     const points = pointsOf(context), start = boundaries(context)[0];
     const first = start > 0 ? Math.min(start, points[0].at_ns) : points[0].at_ns;

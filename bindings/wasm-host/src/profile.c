@@ -2,6 +2,7 @@
 #include "profile.h"
 
 #include "callsite/walk.h"
+#include "common/otel.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -164,6 +165,7 @@ int hak_wasm_profile_start(hak_wasm_tenant *tenant, const hak_profile_options *g
     int error = p ? 0 : -2;
     o.frames = take_frames;
     o.user = p;
+    if (!o.sample_made && !o.sample_gone) hkc_otel_tell(&o);
     if (!error) error = hak_profile_start(tenant->ctx, &o);
     if (!error) {
         o.mode = HAK_PROFILE_EXACT;

@@ -1,6 +1,7 @@
 #include "profile/profile.h"
 
 #include "alloc.h"
+#include "common/otel.h"
 #include "common/report.h"
 #include "label.h"
 #include "shared.h"
@@ -323,7 +324,7 @@ static bool start_core(hkl_profile *p, const hak_lua_profile_options *o)
 {
     const size_t hard = hard_limit(p->st->ctx);
     hkl_frames_bound(p->frames, hard != 0 ? bounded(NAMES_BYTES, hard / 4, NAMES_LEAST) : NAMES_BYTES);
-    const hak_profile_options core = {
+    hak_profile_options core = {
         .size = sizeof core,
         .mode = (hak_profile_mode)o->mode,
         .mean = o->mean,
@@ -337,6 +338,7 @@ static bool start_core(hkl_profile *p, const hak_lua_profile_options *o)
         .gone = lines_gone,
         .apart = true, /* a tenant's limit is for what the tenant takes */
     };
+    hkc_otel_tell(&core);
     return hak_profile_start(p->st->ctx, &core) == 0;
 }
 

@@ -31,9 +31,11 @@ extern "C" {
 #endif
 
 /* Begins both profiles, or begins them anew. options NULL = defaults; `frames` and `user` are ignored, and
- * depth is at most 32. Memories and blocks that are live already are not counted. Returns 0; -1 if the
- * options are broken or a profile runs; -2 if memory is out or the tenant's limit is reached. Cost: that of
- * two calls of hak_profile_start(). */
+ * depth is at most 32. Without sample_made and sample_gone, samples are told by the USDT probes otel_memory:alloc
+ * and otel_memory:free, on Linux with x86-64 or aarch64. A growth of a linear memory is a sample that stands for itself;
+ * its address is a name, and has none of the memory's bytes. Memories and blocks that are live already are not counted.
+ * Returns 0; -1 if the options are broken or a profile runs; -2 if memory is out or the tenant's limit is reached. Cost:
+ * that of two calls of hak_profile_start(). */
 HAK_API int hak_wasm_profile_start(hak_wasm_tenant *tenant, const hak_profile_options *options);
 /* Takes no more samples. The results stay until the tenant is closed, and frees are still counted. Returns 0,
  * or -1 if no profile runs. Cost: that of two calls of hak_profile_stop(). */
