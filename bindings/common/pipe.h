@@ -3,6 +3,7 @@
 #ifndef HKC_PIPE_H
 #define HKC_PIPE_H
 
+#include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +22,18 @@ void hkc_pipe_begin(hkc_pipe *p);
 void hkc_pipe_end(const hkc_pipe *p, int error);
 /* write() between the two. */
 ssize_t hkc_pipe_write(int fd, const void *bytes, size_t size);
+
+/* Writes all of it. Returns 0, or errno. */
+static inline int hkc_pipe_write_all(int fd, const void *bytes, size_t size)
+{
+    for (const char *at = bytes; size > 0;) {
+        const ssize_t n = hkc_pipe_write(fd, at, size);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return n == 0 ? EIO : errno;
+        at += n;
+        size -= (size_t)n;
+    }
+    return 0;
+}
 
 #endif

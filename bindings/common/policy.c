@@ -75,19 +75,6 @@ hak_policy *hkc_policy_load(const char *file, char *message, size_t size)
     return policy;
 }
 
-static int write_all(int fd, const char *text, size_t n)
-{
-    while (n > 0) {
-        ssize_t done = hkc_pipe_write(fd, text, n < MOST ? n : MOST);
-        if (done < 0 && errno != EINTR) return errno;
-        if (done > 0) {
-            text += done;
-            n -= (size_t)done;
-        }
-    }
-    return 0;
-}
-
 int hkc_policy_save(const hak_policy *policy, const char *file, const char *comment)
 {
     size_t n = hak_policy_print(policy, NULL, 0);
@@ -99,8 +86,8 @@ int hkc_policy_save(const hak_policy *policy, const char *file, const char *comm
         return error;
     }
     hak_policy_print(policy, text, n + 1);
-    if (comment) error = write_all(out.fd, comment, strlen(comment));
-    if (!error) error = write_all(out.fd, text, n);
+    if (comment) error = hkc_pipe_write_all(out.fd, comment, strlen(comment));
+    if (!error) error = hkc_pipe_write_all(out.fd, text, n);
     free(text);
     return hkc_file_close(&out, error);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BAR_WIDTH = 36, LINE = 256 };
+enum { LINE = 256 };
 
 typedef struct sink {
     hkc_put_fn *put;
@@ -29,25 +29,57 @@ static HKC_FORMAT(2, 3) void line(const sink *s, const char *format, ...)
     s->put(s->to, text, (size_t)n);
 }
 
-void hkc_report_labels(const hak_label_info *labels, int count, size_t total, hkc_put_fn *put, void *to)
+void hkc_report_take(hkc_report *r, const hak_ctx *ctx, hak_label_info labels[HAK_LABELS_MAX + 1])
+{
+    r->stats.size = sizeof r->stats;
+    hak_ctx_stats(ctx, &r->stats);
+    r->labels = labels;
+    r->label_count = hak_labels_stats(ctx, labels, HAK_LABELS_MAX + 1);
+    labels[0].name = "unlabelled";
+}
+
+/* Sorts them, the largest first. qsort may allocate. */
+static void sort_labels(hak_label_info *labels, int count)
+{
+    for (int i = 1; i < count; i++) {
+        const hak_label_info label = labels[i];
+        int at = i;
+        for (; at > 0 && labels[at - 1].live_bytes < label.live_bytes; at--)
+            labels[at] = labels[at - 1];
+        labels[at] = label;
+    }
+}
+
+static void label_row(const sink *s, const hak_label_info *l, size_t largest, size_t total)
+{
+    static const char bar[] = "####################################";
+    if (l->live_blocks == 0) return;
+    const double part = (double)l->live_bytes;
+    const int width = largest > 0 ? (int)(part / (double)largest * (double)(sizeof bar - 1) + 0.5) : 0;
+    unsigned share = total > 0 ? (unsigned)(part / (double)total * 1000 + 0.5) : 0;
+    line(s, "  %-22.22s %14zu %11zu %3u.%u %%%s%.*s\n", l->name, l->live_bytes, l->live_blocks, share / 10,
+         share % 10, width > 0 ? "  " : "", width, bar);
+}
+
+void hkc_report_labels(hak_label_info *labels, int count, int most, size_t total, hkc_put_fn *put, void *to)
 {
     const sink s = {put, to};
-    char bar[BAR_WIDTH + 1];
-    memset(bar, '#', BAR_WIDTH);
-    bar[BAR_WIDTH] = '\0';
-    size_t largest = 1;
-    for (int i = 0; i < count; i++)
-        if (labels[i].live_bytes > largest) largest = labels[i].live_bytes;
-    line(&s, "  %-22s %14s %11s %7s\n", "label", "live bytes", "blocks", "share");
-    for (int i = 0; i < count; i++) {
-        const hak_label_info *l = &labels[i];
-        if (l->live_blocks == 0) continue;
-        const double part = (double)l->live_bytes;
-        int width = (int)(part / (double)largest * BAR_WIDTH + 0.5);
-        unsigned share = total > 0 ? (unsigned)(part / (double)total * 1000 + 0.5) : 0;
-        line(&s, "  %-22.22s %14zu %11zu %3u.%u %%%s%.*s\n", l->name, l->live_bytes, l->live_blocks,
-             share / 10, share % 10, width > 0 ? "  " : "", width, bar);
+    char name[32];
+    hak_label_info rest = {.name = name};
+    int others = 0;
+    sort_labels(labels, count);
+    for (int i = most; i < count; i++) {
+        others += labels[i].live_blocks > 0;
+        rest.live_bytes += labels[i].live_bytes;
+        rest.live_blocks += labels[i].live_blocks;
     }
+    snprintf(name, sizeof name, "(%d others)", others);
+    const size_t first = count > 0 ? labels[0].live_bytes : 0;
+    const size_t largest = first > rest.live_bytes ? first : rest.live_bytes;
+    line(&s, "  %-22s %14s %11s %7s\n", "label", "live bytes", "blocks", "share");
+    for (int i = 0; i < count && i < most; i++)
+        label_row(&s, &labels[i], largest, total);
+    label_row(&s, &rest, largest, total);
     line(&s, "\n");
 }
 
@@ -103,7 +135,8 @@ void hkc_report_put(const hkc_report *r, hkc_put_fn *put, void *to)
     line(&s, "hakmem %s: %.150s%sprocess %ld: %zu bytes in %zu blocks%s%s\n", hak_version(), r->name,
          r->name[0] != '\0' ? ", " : "", (long)getpid(), r->stats.live_bytes, r->stats.live_blocks,
          r->note[0] != '\0' ? ", " : "", r->note);
-    if (r->label_count > 0) hkc_report_labels(r->labels, r->label_count, r->stats.live_bytes, put, to);
+    if (r->label_count > 0)
+        hkc_report_labels(r->labels, r->label_count, r->label_count, r->stats.live_bytes, put, to);
     total_rows(&s, &r->stats);
     hkc_report_parts(r->parts, put, to);
     if (r->threads != 0)

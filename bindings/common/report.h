@@ -14,14 +14,19 @@ typedef struct hkc_report {
     const char *name; /* "" = none */
     const char *note; /* behind the head line; "" = none */
     hak_stats stats;
-    const hak_label_info *labels; /* in this order; those without blocks are left out */
-    int label_count;              /* 0 = no table of labels */
-    const hkc_parts *parts;       /* of the process; NULL = no rows for it */
-    size_t threads, threads_now;  /* that allocated so far, and those of them that are there; 0 = no row */
+    hak_label_info *labels;      /* sorted when they are put; those without blocks are left out */
+    int label_count;             /* 0 = no table of labels */
+    const hkc_parts *parts;      /* of the process; NULL = no rows for it */
+    size_t threads, threads_now; /* that allocated so far, and those of them that are there; 0 = no row */
 } hkc_report;
 
-/* The table of labels alone: total is what the shares are of. */
-void hkc_report_labels(const hak_label_info *labels, int count, size_t total, hkc_put_fn *put, void *to);
+/* Fills in the statistics of the context, and its labels, for which there is room at `labels`. What has no label is
+ * "unlabelled". Allocates nothing. */
+void hkc_report_take(hkc_report *report, const hak_ctx *ctx, hak_label_info labels[HAK_LABELS_MAX + 1]);
+
+/* The table of labels alone: sorts them, the largest first, and adds up those behind the first `most` in one row.
+ * total: what the shares are of. */
+void hkc_report_labels(hak_label_info *labels, int count, int most, size_t total, hkc_put_fn *put, void *to);
 
 /* The parts of the resident memory, a row each, below a row with their sum; nothing where the system does not
  * tell. */

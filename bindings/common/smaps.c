@@ -12,12 +12,6 @@
 /* A process has 65,530 mappings at most, unless its system was told to grant more. */
 enum { MAPPINGS = 1 << 17, NAMES = 2048, SLOTS = 2 * NAMES };
 
-typedef struct lines {
-    int fd;
-    size_t at, end;
-    char text[4096];
-} lines;
-
 /* Pages that are not touched cost nothing: one reservation has room for all tables. */
 typedef struct tables {
     hkc_mapping at[MAPPINGS];
@@ -25,13 +19,20 @@ typedef struct tables {
     uint64_t hashes[NAMES]; /* of whole names */
     size_t sums[2 * NAMES];
     uint16_t slots[SLOTS]; /* places of names by hash; 0 = free */
-    lines in;
+    hkc_lines in;
 } tables;
 
 /* ---- Lines ---------------------------------------------------------------------------------------- */
 
-/* Returns the next line without its end; NULL = there is none. What does not fit the buffer is cut off. */
-static char *next_line(lines *l)
+int hkc_proc_open(pid_t pid, const char *name)
+{
+    char path[64];
+    if (pid) snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
+    else snprintf(path, sizeof path, "/proc/self/%s", name);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+char *hkc_next_line(hkc_lines *l)
 {
     for (bool cut = false;;) {
         char *line = l->text + l->at, *end = memchr(line, '\n', l->end - l->at);
@@ -76,8 +77,7 @@ static const char *behind(const char *text, int words)
     return text;
 }
 
-/* Reads a line as "Rss:       12 kB". */
-static bool kilobytes(const char *line, const char *name, size_t *bytes)
+bool hkc_kilobytes(const char *line, const char *name, size_t *bytes)
 {
     const size_t n = strlen(name);
     if (strncmp(line, name, n) != 0) return false;
@@ -220,7 +220,7 @@ static bool begin_mapping(hkc_smaps *m, tables *t, const char *line, hkc_mapping
 
 static void read_detail(const char *line, hkc_mapping *p)
 {
-    if (kilobytes(line, "Rss:", &p->resident) || kilobytes(line, "Anonymous:", &p->own)) return;
+    if (hkc_kilobytes(line, "Rss:", &p->resident) || hkc_kilobytes(line, "Anonymous:", &p->own)) return;
     if (begins(line, "VmFlags:") && strstr(line, " nh")) p->no_huge = true;
 }
 
@@ -232,11 +232,11 @@ bool hkc_smaps_read_fd(hkc_smaps *m, int fd)
     if (t == MAP_FAILED) return false;
     *m = (hkc_smaps){.at = t->at, .names = t->names, .name_count = 1, .sums = t->sums};
     t->in.fd = fd;
-    for (char *line; (line = next_line(&t->in));) {
+    for (char *line; (line = hkc_next_line(&t->in));) {
         /* Names of details begin with a capital. */
         if (*line >= 'A' && *line <= 'Z') {
             read_detail(line, p);
-            if (p == &none && kilobytes(line, "Rss:", &none.resident)) m->beyond += none.resident;
+            if (p == &none && hkc_kilobytes(line, "Rss:", &none.resident)) m->beyond += none.resident;
             continue;
         }
         p = m->count < MAPPINGS ? &m->at[m->count] : &none;
@@ -251,9 +251,7 @@ bool hkc_smaps_read_fd(hkc_smaps *m, int fd)
 
 bool hkc_smaps_read(hkc_smaps *m, pid_t pid)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%ld/smaps", (long)pid);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = hkc_proc_open(pid, "smaps");
     const bool ok = fd >= 0 && hkc_smaps_read_fd(m, fd);
     if (fd >= 0) close(fd);
     return ok;
@@ -267,18 +265,10 @@ void hkc_smaps_close(hkc_smaps *m)
 
 /* ---- Totals --------------------------------------------------------------------------------------- */
 
-static int open_of(pid_t pid, const char *name)
-{
-    char path[64];
-    if (pid) snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
-    else snprintf(path, sizeof path, "/proc/self/%s", name);
-    return open(path, O_RDONLY | O_CLOEXEC);
-}
-
 /* Reads as much of the file as there is room for, and puts a 0 behind it. */
 static size_t read_of(pid_t pid, const char *name, char *text, size_t size)
 {
-    const int fd = open_of(pid, name);
+    const int fd = hkc_proc_open(pid, name);
     size_t n = 0;
     ssize_t more;
     while (fd >= 0 && n < size - 1 && (more = read(fd, text + n, size - 1 - n)) > 0)
@@ -321,22 +311,12 @@ size_t hkc_resident_of(pid_t pid)
 
 void hkc_totals_read(hkc_totals *out, pid_t pid)
 {
-    char text[4096];
+    hkc_lines in = {.fd = hkc_proc_open(pid, "status")};
     *out = (hkc_totals){0};
-    const int fd = open_of(pid, "status");
-    ssize_t more;
-    for (size_t n = 0; fd >= 0 && (more = read(fd, text + n, sizeof text - n)) > 0;) {
-        char *line = text, *end = text + n + (size_t)more;
-        for (char *behind; (behind = memchr(line, '\n', (size_t)(end - line))) != NULL; line = behind + 1) {
-            *behind = '\0';
-            if (!kilobytes(line, "VmRSS:", &out->resident) && !kilobytes(line, "VmHWM:", &out->peak))
-                kilobytes(line, "RssAnon:", &out->anonymous);
-        }
-        n = (size_t)(end - line);
-        if (n == sizeof text) n = 0; /* a user's groups may be many; none of the lines is as long */
-        memmove(text, line, n);
-    }
-    if (fd >= 0) close(fd);
+    for (char *line; in.fd >= 0 && (line = hkc_next_line(&in)) != NULL;)
+        if (!hkc_kilobytes(line, "VmRSS:", &out->resident) && !hkc_kilobytes(line, "VmHWM:", &out->peak))
+            hkc_kilobytes(line, "RssAnon:", &out->anonymous);
+    if (in.fd >= 0) close(in.fd);
 }
 
 size_t hkc_command_of(pid_t pid, char *text, size_t size)

@@ -63,6 +63,20 @@ typedef struct hkc_totals {
 } hkc_totals;
 void hkc_totals_read(hkc_totals *out, pid_t pid);
 
+/* Lines of a file in /proc/PID, without stdio, of which a copy of the process may find the locks held. */
+typedef struct hkc_lines {
+    int fd;
+    size_t at, end;
+    char text[4096];
+} hkc_lines;
+
+/* Opens the file to read. Returns -1 where there is none. */
+int hkc_proc_open(pid_t pid, const char *name);
+/* Returns the next line without its end; NULL = there is none. What does not fit the buffer is cut off. */
+char *hkc_next_line(hkc_lines *lines);
+/* Reads a line as "Rss:       12 kB". */
+bool hkc_kilobytes(const char *line, const char *name, size_t *bytes);
+
 /* Copies the arguments of the command line, a 0 behind each, up to size - 1 bytes. Returns how many bytes. */
 size_t hkc_command_of(pid_t pid, char *text, size_t size);
 /* Returns the seconds of CPU time that this process has taken. */

@@ -97,7 +97,7 @@ TEST_CASE("limits, failures, threads and a note have rows where there are any")
               "  threads                             5                  that allocated, 2 of them now\n");
 }
 
-TEST_CASE("labels come in their order, with shares of the live bytes and bars of the largest")
+TEST_CASE("labels come with shares of the live bytes and bars of the largest")
 {
     hkc_report r = example();
     hak_label_info labels[4] = {};
@@ -124,6 +124,23 @@ TEST_CASE("labels come in their order, with shares of the live bytes and bars of
                     "  small                               8           1   0.0 %\n"
                     "\n"
                     "  live ") != std::string::npos);
+}
+
+TEST_CASE("a table of labels begins with the largest, and ends with a row for those beyond its length")
+{
+    hak_label_info labels[3] = {{"small", 1, 8, 1}, {"large", 2, 100, 2}, {"medium", 3, 50, 3}};
+    std::string text;
+    hkc_report_labels(labels, 3, 1, 158, append, &text);
+    CHECK(text == "  label                      live bytes      blocks   share\n"
+                  "  large                             100           2  63.3 %  " +
+                      std::string(36, '#') +
+                      "\n"
+                      "  (2 others)                         58           4  36.7 %  " +
+                      std::string(21, '#') + "\n\n");
+    text = "";
+    hkc_report_labels(labels, 3, 3, 158, append, &text);
+    CHECK(text.find("others") == std::string::npos);
+    CHECK(text.find("  medium ") < text.find("  small "));
 }
 
 TEST_CASE("a long name is cut, and its line has an end")

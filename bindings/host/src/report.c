@@ -110,13 +110,9 @@ static bool is_labelled(const hak_label_info *labels, int count)
 static void context_text(lines *l, const hak_ctx *ctx)
 {
     hak_label_info labels[HAK_LABELS_MAX + 1];
-    hkc_report report = {.name = hak_ctx_name(ctx), .note = "", .labels = labels};
-    report.stats.size = sizeof report.stats;
-    hak_ctx_stats(ctx, &report.stats);
-    const int count = hak_labels_stats(ctx, labels, HAK_LABELS_MAX + 1);
-    if (is_labelled(labels, count)) report.label_count = count;
-    for (int i = 0; i < count; i++)
-        if (!labels[i].label) labels[i].name = "unlabelled";
+    hkc_report report = {.name = hak_ctx_name(ctx), .note = ""};
+    hkc_report_take(&report, ctx, labels);
+    if (!is_labelled(labels, report.label_count)) report.label_count = 0;
     hkc_report_put(&report, put_line, l);
 }
 
@@ -189,14 +185,7 @@ int hak_report_stream(FILE *out, hak_ctx *const *contexts, size_t count, const h
 static int put_file(void *to, const char *bytes, size_t n)
 {
     const hkc_file *file = to;
-    while (n > 0) {
-        const ssize_t done = hkc_pipe_write(file->fd, bytes, n);
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) return done == 0 ? EIO : errno;
-        bytes += done;
-        n -= (size_t)done;
-    }
-    return 0;
+    return hkc_pipe_write_all(file->fd, bytes, n);
 }
 
 int hak_report_path(const char *path, hak_ctx *const *contexts, size_t count,

@@ -189,26 +189,16 @@ static inline void *allocate(hkl_state *st, void *ptr, size_t osize, size_t nsiz
     return hak_alloc_cs(st->ctx, nsize, from.label, from.site);
 }
 
-APART void *allocate_uncached(hkl_state *st, void *ptr, size_t osize, size_t nsize, hkc_cfi_place caller)
-{
-    return allocate(st, ptr, osize, nsize, find_slow(st->labels, caller), LIMITED);
-}
-
-APART void *share_uncached(hkl_state *st, void *ptr, size_t osize, size_t nsize, hkc_cfi_place caller)
-{
-    return allocate(st, ptr, osize, nsize, find_slow(st->labels, caller), SHARED);
-}
-
+#define UNCACHED(name, is)                                                                                   \
+    APART void *name(hkl_state *st, void *ptr, size_t osize, size_t nsize, hkc_cfi_place caller)             \
+    {                                                                                                        \
+        return allocate(st, ptr, osize, nsize, find_slow(st->labels, caller), is);                           \
+    }
+UNCACHED(allocate_uncached, LIMITED)
+UNCACHED(share_uncached, SHARED)
+UNCACHED(count_uncached, LINES)
 /* Of both kinds of profiles: that the site is noted does no harm to a sampled one. */
-APART void *profile_uncached(hkl_state *st, void *ptr, size_t osize, size_t nsize, hkc_cfi_place caller)
-{
-    return allocate(st, ptr, osize, nsize, find_slow(st->labels, caller), EXACT);
-}
-
-APART void *count_uncached(hkl_state *st, void *ptr, size_t osize, size_t nsize, hkc_cfi_place caller)
-{
-    return allocate(st, ptr, osize, nsize, find_slow(st->labels, caller), LINES);
-}
+UNCACHED(profile_uncached, EXACT)
 
 __attribute__((always_inline)) static inline void *labelled(void *ud, void *ptr, size_t osize, size_t nsize,
                                                             need is)
@@ -240,37 +230,15 @@ __attribute__((always_inline)) static inline void *labelled(void *ud, void *ptr,
     return allocate(st, ptr, osize, nsize, from, is);
 }
 
-void *hkl_labels_alloc(void *ud, void *ptr, size_t osize, size_t nsize)
-{
-    return labelled(ud, ptr, osize, nsize, PLAIN);
-}
-
-void *hkl_labels_alloc_limited(void *ud, void *ptr, size_t osize, size_t nsize)
-{
-    return labelled(ud, ptr, osize, nsize, LIMITED);
-}
-
-void *hkl_labels_alloc_shared(void *ud, void *ptr, size_t osize, size_t nsize)
-{
-    return labelled(ud, ptr, osize, nsize, SHARED);
-}
-
-void *hkl_labels_alloc_sampled(void *ud, void *ptr, size_t osize, size_t nsize)
-{
-    return labelled(ud, ptr, osize, nsize, SAMPLED);
-}
-
-void *hkl_labels_alloc_profiled(void *ud, void *ptr, size_t osize, size_t nsize)
-{
-    return labelled(ud, ptr, osize, nsize, PROFILED);
-}
-
-void *hkl_labels_alloc_exact(void *ud, void *ptr, size_t osize, size_t nsize)
-{
-    return labelled(ud, ptr, osize, nsize, EXACT);
-}
-
-void *hkl_labels_alloc_lines(void *ud, void *ptr, size_t osize, size_t nsize)
-{
-    return labelled(ud, ptr, osize, nsize, LINES);
-}
+#define LUA_ALLOC(name, is)                                                                                  \
+    void *name(void *ud, void *ptr, size_t osize, size_t nsize)                                              \
+    {                                                                                                        \
+        return labelled(ud, ptr, osize, nsize, is);                                                          \
+    }
+LUA_ALLOC(hkl_labels_alloc, PLAIN)
+LUA_ALLOC(hkl_labels_alloc_limited, LIMITED)
+LUA_ALLOC(hkl_labels_alloc_shared, SHARED)
+LUA_ALLOC(hkl_labels_alloc_sampled, SAMPLED)
+LUA_ALLOC(hkl_labels_alloc_profiled, PROFILED)
+LUA_ALLOC(hkl_labels_alloc_exact, EXACT)
+LUA_ALLOC(hkl_labels_alloc_lines, LINES)

@@ -1,12 +1,12 @@
 /* The Lua module `hakmem`. */
 #include "profile/module.h"
 #include "adopt.h"
+#include "common/report.h"
 #include "hakmem/learn.h"
 #include "hakmem/lua.h"
 #include "label.h"
 #include "module_check.h"
 #include "shared.h"
-#include "snapshot.h"
 #include "state.h"
 
 #include <lauxlib.h>
@@ -49,16 +49,16 @@ static int module_stats(lua_State *L)
 }
 
 /* Pushes the result of labels(), all zero, and above it the table of each label. */
-static void push_empty_labels(lua_State *L, const hkl_snapshot *snap, int index[])
+static void push_empty_labels(lua_State *L, const hkc_report *now, int index[])
 {
-    luaL_checkstack(L, snap->count + 4, "too many labels");
-    lua_createtable(L, 0, snap->count);
+    luaL_checkstack(L, now->label_count + 4, "too many labels");
+    lua_createtable(L, 0, now->label_count);
     const int result = lua_gettop(L);
-    for (int i = 0; i < snap->count; i++) {
+    for (int i = 0; i < now->label_count; i++) {
         lua_createtable(L, 0, 2);
-        index[snap->labels[i].label] = lua_gettop(L);
+        index[now->labels[i].label] = lua_gettop(L);
         lua_pushvalue(L, -1);
-        lua_setfield(L, result, snap->labels[i].name);
+        lua_setfield(L, result, now->labels[i].name);
         hkl_push_count(L, 0);
         lua_setfield(L, -2, "live_bytes");
         hkl_push_count(L, 0);
@@ -78,26 +78,27 @@ static int module_labels(lua_State *L)
             return luaL_error(L, "hakmem.labels: no memory for labels, or the platform has none");
         return 0;
     }
-    hkl_snapshot snap;
+    hkc_report now = {.name = ""};
+    hak_label_info labels[HAK_LABELS_MAX + 1];
     int index[HAK_LABELS_MAX + 1];
     int count;
     lua_settop(L, 0);
-    hkl_snapshot_take(&snap, ctx);
+    hkc_report_take(&now, ctx, labels);
     do { /* again if making the tables brought a new label */
         lua_settop(L, 0);
-        count = snap.count;
-        push_empty_labels(L, &snap, index);
-        hkl_snapshot_take(&snap, ctx);
-    } while (snap.count != count);
+        count = now.label_count;
+        push_empty_labels(L, &now, index);
+        hkc_report_take(&now, ctx, labels);
+    } while (now.label_count != count);
     for (int i = 0; i < count; i++) {
-        int row = index[snap.labels[i].label];
-        hkl_push_count(L, snap.labels[i].live_bytes);
+        int row = index[labels[i].label];
+        hkl_push_count(L, labels[i].live_bytes);
         lua_setfield(L, row, "live_bytes");
-        hkl_push_count(L, snap.labels[i].live_blocks);
+        hkl_push_count(L, labels[i].live_blocks);
         lua_setfield(L, row, "live_blocks");
     }
     lua_settop(L, 1);
-    hkl_push_count(L, snap.stats.live_bytes);
+    hkl_push_count(L, now.stats.live_bytes);
     return 2;
 }
 

@@ -96,35 +96,14 @@ hkc_parts *hks_report_parts(void)
     return parts;
 }
 
-/* Sorts them, the largest first. qsort may allocate. */
-static void sort(hak_label_info *labels, int count)
-{
-    for (int i = 1; i < count; i++) {
-        const hak_label_info label = labels[i];
-        int at = i;
-        for (; at > 0 && labels[at - 1].live_bytes < label.live_bytes; at--)
-            labels[at] = labels[at - 1];
-        labels[at] = label;
-    }
-}
-
-/* Fills in the labels of a program with tokens; there is room for LABELS. */
-static void add_labels(hkc_report *report, const hak_ctx *ctx, hak_label_info *labels)
-{
-    if (!hak_label_name(ctx, 1)) return;
-    const int count = hak_labels_stats(ctx, labels, LABELS);
-    labels[0].name = "unlabelled";
-    sort(labels, count);
-    report->labels = labels;
-    report->label_count = count;
-}
-
+/* Labels are those of a program with tokens; there is room for LABELS. */
 static void compose(text *t, hak_label_info *labels)
 {
-    hkc_report report = {.name = hks_process.name, .note = "", .stats = {.size = sizeof report.stats}};
+    hkc_report report = {.name = hks_process.name, .note = ""};
     hak_ctx *ctx = hks_context_made();
-    if (!ctx || hak_ctx_stats(ctx, &report.stats) != 0) return;
-    add_labels(&report, ctx, labels);
+    if (!ctx) return;
+    hkc_report_take(&report, ctx, labels);
+    if (!hak_label_name(ctx, 1)) report.label_count = 0;
     hkc_parts *parts = hks_report_parts();
     report.stats.hard_limit = hks_settings_get()->limit;
     report.parts = parts;
@@ -136,13 +115,10 @@ static void compose(text *t, hak_label_info *labels)
 
 static bool write_bytes(int fd, const char *bytes, size_t size)
 {
-    /* The rest once more after a short write, to learn why. */
-    for (size_t done = 0; done < size;) {
-        ssize_t n = fd >= 0 ? hkc_pipe_write(fd, bytes + done, size - done) : -1;
-        if (n <= 0) return false;
-        done += (size_t)n;
-    }
-    return true;
+    if (fd < 0) return false;
+    const int error = hkc_pipe_write_all(fd, bytes, size);
+    if (error) errno = error;
+    return !error;
 }
 
 static bool write_all(int fd, const text *t)

@@ -2,13 +2,13 @@
 #include "base/out.h"
 
 #include "base/map.h"
+#include "common/pipe.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 enum { BUFFER = 1 << 16, FORMATTED = 256 };
 
@@ -20,12 +20,9 @@ void hkp_out_open(hkp_out *out, int fd)
 
 int hkp_out_flush(hkp_out *out)
 {
-    for (size_t at = 0; out->fd >= 0 && at < out->used && !out->error;) {
-        ssize_t n = write(out->fd, out->bytes + at, out->used - at);
-        if (n > 0) at += (size_t)n;
-        else if (n == 0 || errno != EINTR) out->error = n == 0 ? EIO : errno;
-    }
-    if (out->fd >= 0) out->used = 0;
+    if (out->fd < 0) return out->error;
+    if (!out->error) out->error = hkc_pipe_write_all(out->fd, out->bytes, out->used);
+    out->used = 0;
     return out->error;
 }
 

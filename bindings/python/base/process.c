@@ -1,8 +1,6 @@
 #define _GNU_SOURCE
 #include "base/process.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -57,11 +55,4 @@ uint64_t hkp_process_cpu(void)
     if (copy.of) return copy.cpu;
     uint64_t now = cpu_of_process(), then = before.of == getpid() ? before.cpu : 0;
     return now > then ? now - then : 0;
-}
-
-int hkp_process_open(const char *name)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%ld/%s", (long)hkp_process(), name);
-    return open(path, O_RDONLY | O_CLOEXEC);
 }

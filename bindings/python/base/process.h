@@ -2,7 +2,6 @@
 #ifndef HKP_PROCESS_H
 #define HKP_PROCESS_H
 
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -17,7 +16,5 @@ pid_t hkp_process(void);
 pid_t hkp_process_parent(void);
 /* Microseconds of processor time since the program began; in a child, since it was forked. */
 uint64_t hkp_process_cpu(void);
-/* A file of it in /proc, to read; -1 = none. */
-int hkp_process_open(const char *name);
 
 #endif

@@ -11,47 +11,21 @@ from hakmem._run import check_labels, check_limit, fail, warn
 from hakmem._snapshot import Snapshot
 
 
+# Of options whose values the quick parser knows.
+EXPECTED = {
+    "--memory": "cheap, normal, dear or a size from 1M to 1T expected",
+    "--price": "1 to 1000000 expected, millionths of the CPU time for a MiB",
+    "--reserve": "4M to 1T expected",
+    "--profile-window": "60s, 5m, 1h or off expected",
+    "--live": "on, off or a path with a slash expected",
+}
+
+
 def size(text):
     try:
         return _hakmem.parse_size(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def reserve(text):
-    """Of --reserve."""
-    n = size(text)
-    if not 4 << 20 <= n <= 1 << 40:
-        raise argparse.ArgumentTypeError(f"{text}: 4M to 1T expected")
-    return n
-
-
-def memory(text):
-    """Of --memory: a word, or bytes as digits."""
-    if text in _launch.MEMORY:
-        return text
-    try:
-        n = _hakmem.parse_size(text)
-    except ValueError:
-        n = 0
-    if not 1 << 20 <= n <= 1 << 40:
-        raise argparse.ArgumentTypeError(f"{text!r}: cheap, normal, dear or a size from 1M to 1T expected")
-    return str(n)
-
-
-def price(text):
-    """Of --price."""
-    if not (text.isascii() and text.isdigit() and len(text) < 8 and 1 <= int(text) <= 1000000):
-        raise argparse.ArgumentTypeError(f"{text!r}: 1 to 1000000 expected, millionths of the CPU time for a MiB")
-    return int(text)
-
-
-def live(text):
-    """Of --live."""
-    wrong = _launch.live_wrong(text)
-    if wrong:
-        raise argparse.ArgumentTypeError(f"{text!r}: {wrong}")
-    return text
 
 
 def rate(text):
@@ -61,11 +35,16 @@ def rate(text):
     return text
 
 
-def window(text):
-    """Of --profile-window."""
-    if not _launch.is_window(text):
-        raise argparse.ArgumentTypeError(f"{text!r}: 60s, 5m, 1h or off expected")
-    return text
+def kind(name):
+    """What the quick parser takes as a value of the option, with sizes of all kinds."""
+
+    def value(text):
+        found = _run.value_of(name, text, size)
+        if found is None:
+            raise argparse.ArgumentTypeError(f"{text!r}: {EXPECTED[name]}")
+        return found
+
+    return value
 
 
 def hook_of(args):
@@ -146,13 +125,22 @@ def options_of_hook(parser, report):
     parser.add_argument("--policy", metavar="FILE", help="numbers and hints that go before those of the mode")
     parser.add_argument("--learn", metavar="FILE", help="begin with the policy in the file, learn, write it at exit")
     parser.add_argument(
-        "--memory", metavar="WORD|SIZE", type=memory, help="what memory is worth: cheap, normal, dear; or a size to spend for speed"
+        "--memory",
+        metavar="WORD|SIZE",
+        type=kind("--memory"),
+        help="what memory is worth: cheap, normal, dear; or a size to spend for speed",
     )
     parser.add_argument(
-        "--price", metavar="N", type=price, help="what a MiB is worth, in millionths of the CPU time: 1 to 1000000"
+        "--price",
+        metavar="N",
+        type=kind("--price"),
+        help="what a MiB is worth, in millionths of the CPU time: 1 to 1000000",
     )
     parser.add_argument(
-        "--reserve", metavar="SIZE", type=reserve, help="addresses reserved at the start, 4M to 1T (none)"
+        "--reserve",
+        metavar="SIZE",
+        type=kind("--reserve"),
+        help="addresses reserved at the start, 4M to 1T (none)",
     )
     parser.add_argument(
         "--profile",
@@ -164,7 +152,7 @@ def options_of_hook(parser, report):
     parser.add_argument(
         "--profile-window",
         metavar="TIME",
-        type=window,
+        type=kind("--profile-window"),
         help="how long a window of the profile is, 60s, 5m or 1h, or off (60s): after five of them reports say what grows",
     )
     parser.add_argument(
@@ -176,7 +164,7 @@ def options_of_hook(parser, report):
     parser.add_argument(
         "--live",
         metavar="[SOCKET]",
-        type=live,
+        type=kind("--live"),
         help="`hakmem attach PID` and `hakmem top PID` show the program while it runs (--live=SOCKET: at a path with "
         "a slash, %%p is the process's number; --live=off: not)",
     )

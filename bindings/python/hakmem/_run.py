@@ -90,8 +90,8 @@ def size(text):
     return int(digits) << (unit or 0)
 
 
-def value_of(name, text):
-    """None: this is for the whole parser."""
+def value_of(name, text, size=size):
+    """None: this is for the whole parser, or no value of the option. size: reads bytes."""
     if name == "--limit":
         return size(text)
     if name == "--live":
@@ -102,8 +102,10 @@ def value_of(name, text):
     if name == "--profile-window":
         return text if _launch.is_window(text) else None
     if name == "--memory":
+        if text in _launch.MEMORY:
+            return text
         n = size(text)
-        return text if text in _launch.MEMORY else str(n) if n and 1 << 20 <= n <= 1 << 40 else None
+        return str(n) if n and 1 << 20 <= n <= 1 << 40 else None
     if name == "--price":
         return int(text) if text.isascii() and text.isdigit() and len(text) < 8 and 1 <= int(text) <= 1000000 else None
     if name == "--profile":

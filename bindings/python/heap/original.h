@@ -9,6 +9,29 @@
 extern hkp_allocator hkp_original[HKP_DOMAINS];
 extern hkp_arena_allocator hkp_original_arena;
 
+/* The functions of an allocator for CPython, by those of a domain. */
+#define HKP_ALLOCATOR(name, domain, allocate, allocate_zeroed, resize, release)                              \
+    static void *name##_malloc(void *ctx, size_t n)                                                          \
+    {                                                                                                        \
+        (void)ctx;                                                                                           \
+        return allocate(domain, n);                                                                          \
+    }                                                                                                        \
+    static void *name##_calloc(void *ctx, size_t count, size_t n)                                            \
+    {                                                                                                        \
+        (void)ctx;                                                                                           \
+        return allocate_zeroed(domain, count, n);                                                            \
+    }                                                                                                        \
+    static void *name##_realloc(void *ctx, void *p, size_t n)                                                \
+    {                                                                                                        \
+        (void)ctx;                                                                                           \
+        return resize(domain, p, n);                                                                         \
+    }                                                                                                        \
+    static void name##_free(void *ctx, void *p)                                                              \
+    {                                                                                                        \
+        (void)ctx;                                                                                           \
+        release(domain, p);                                                                                  \
+    }
+
 /* hkp_foreign to whom it belongs. */
 void hkp_pass_free(hkp_domain domain);
 void hkp_pass_arena(size_t n);

@@ -72,49 +72,21 @@ static void flush_output(void)
     drop((void *const[]){api.call_method(out, "flush", NULL), out}, 2);
 }
 
-static void *at_exit(void *self, void *args)
-{
-    (void)self, (void)args;
-    hkp_past_tell();
-    flush_output();
-    hkp_report_write(true);
-    hkp_profile_end();
-    return none();
-}
+/* A function that Python calls, by that name. */
+#define METHOD(function, name, ...)                                                                          \
+    static void *function(void *self, void *args)                                                            \
+    {                                                                                                        \
+        (void)self, (void)args;                                                                              \
+        __VA_ARGS__;                                                                                         \
+        return none();                                                                                       \
+    }                                                                                                        \
+    static method_def function##_def = {name, function, VARARGS, NULL};
 
-static void *on_trim(void *self, void *args)
-{
-    (void)self, (void)args;
-    hkp_trim();
-    return none();
-}
-
-static void *in_child(void *self, void *args)
-{
-    (void)self, (void)args;
-    hkp_live_in_child();
-    return none();
-}
-
-static void *before_fork(void *self, void *args)
-{
-    (void)self, (void)args;
-    hkp_live_before_fork();
-    return none();
-}
-
-static void *after_fork(void *self, void *args)
-{
-    (void)self, (void)args;
-    hkp_live_after_fork();
-    return none();
-}
-
-static method_def exit_def = {"hakmem_report", at_exit, VARARGS, NULL};
-static method_def trim_def = {"hakmem_trim", on_trim, VARARGS, NULL};
-static method_def child_def = {"hakmem_live", in_child, VARARGS, NULL};
-static method_def before_def = {"hakmem_before_fork", before_fork, VARARGS, NULL};
-static method_def after_def = {"hakmem_after_fork", after_fork, VARARGS, NULL};
+METHOD(at_exit, "hakmem_report", hkp_past_tell(), flush_output(), hkp_report_write(true), hkp_profile_end())
+METHOD(on_trim, "hakmem_trim", hkp_trim())
+METHOD(in_child, "hakmem_live", hkp_live_in_child())
+METHOD(before_fork, "hakmem_before_fork", hkp_live_before_fork())
+METHOD(after_fork, "hakmem_after_fork", hkp_live_after_fork())
 
 /* module.name(before..., function) */
 static void tell(const char *module, const char *name, method_def *def, int number)
@@ -131,9 +103,9 @@ static void tell_fork(void)
 {
     void *m = api.import("posix");
     void *register_at_fork = m ? api.attribute(m, "register_at_fork") : NULL;
-    void *child = register_at_fork ? api.new_function(&child_def, NULL, NULL) : NULL;
-    void *before = child ? api.new_function(&before_def, NULL, NULL) : NULL;
-    void *after = before ? api.new_function(&after_def, NULL, NULL) : NULL;
+    void *child = register_at_fork ? api.new_function(&in_child_def, NULL, NULL) : NULL;
+    void *before = child ? api.new_function(&before_fork_def, NULL, NULL) : NULL;
+    void *after = before ? api.new_function(&after_fork_def, NULL, NULL) : NULL;
     void *args = after ? api.build("()") : NULL;
     void *keywords =
         args ? api.build("{s:O,s:O,s:O}", "after_in_child", child, "before", before, "after_in_parent", after)
@@ -144,7 +116,7 @@ static void tell_fork(void)
 
 static void tell_trim(int number)
 {
-    tell("_signal", "signal", &trim_def, number);
+    tell("_signal", "signal", &on_trim_def, number);
 }
 
 /* Registered first, so that it runs after the program's own functions at exit. Once for each Python that
@@ -159,7 +131,7 @@ int hkp_first_call(void)
     hkp_report_renew();
     hak_stats stats = {.size = sizeof stats};
     const bool limited = hkp_stats(&stats) == 0 && stats.hard_limit > 0;
-    if (hkp_report_due || hkp_frames_ready.own_state || limited) tell("atexit", "register", &exit_def, 0);
+    if (hkp_report_due || hkp_frames_ready.own_state || limited) tell("atexit", "register", &at_exit_def, 0);
     hkp_signals_begin(tell_trim);
     if (hkp_live_first_call()) tell_fork();
     return 0;

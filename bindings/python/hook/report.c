@@ -43,12 +43,6 @@ static void status_json(hkc_json *w, bool gil)
     hkc_json_end(w);
 }
 
-static size_t within(void *unused, uintptr_t start, uintptr_t end)
-{
-    (void)unused;
-    return hkp_bytes_within(start, end);
-}
-
 static hkc_parts *take_parts(void)
 {
     hak_stats stats = {.size = sizeof stats};
@@ -56,7 +50,7 @@ static hkc_parts *take_parts(void)
     hkc_parts *parts = hkc_parts_begin(hkp_process());
     if (parts && hkp_stats(&stats) == 0) {
         hkc_parts_live(parts, hkp_ctx(), &stats, (size_t)hkp_labels(parts->infos));
-        hkc_parts_take(parts, within, hkp_ctx(), stats.retained_bytes);
+        hkp_resident_take(parts, stats.retained_bytes);
         hkp_mapped_parts(parts);
     }
     hkc_parts_end(parts);
@@ -144,6 +138,8 @@ void hkp_report_text(hkp_out *out, bool gil)
     hkp_status status;
     hak_label_info labels[HAK_LABELS_MAX + 1];
     hkc_parts *parts = take_parts();
+    hkc_totals totals;
+    hkc_totals_read(&totals, hkp_process());
     command_text(command, sizeof command);
     hkp_status_get(&status, gil);
     hkp_text t = {.version = hak_version(),
@@ -153,15 +149,14 @@ void hkp_report_text(hkp_out *out, bool gil)
                   .process = (long)hkp_process(),
                   .cpu = hkp_process_cpu(),
                   .stats = {.size = sizeof t.stats},
-                  .resident = hkp_resident(),
+                  .resident = totals.resident,
                   .resident_ours = hkp_resident_ours(),
-                  .resident_peak = hkp_resident_peak(),
+                  .resident_peak = totals.peak,
                   .labels = labels,
                   .parts = parts};
     hkp_stats(&t.stats);
     t.label_count = (size_t)hkp_labels(labels);
-    for (size_t i = 0; i < t.label_count; i++)
-        if (!labels[i].label) labels[i].name = "unlabelled";
+    labels[0].name = "unlabelled";
     for (int d = 0; d < HKP_DOMAINS; d++)
         t.states[d] = state_names[status.state[d]];
     for (int d = 0; d < HKP_ARENA; d++) {

@@ -59,53 +59,28 @@ static const char *end_of(const char *text, size_t most, const char **before)
 
 /* ---- Tables -------------------------------------------------------------------------------------- */
 
-/* Numbers of the largest rows, the largest first; returns how many. */
-static size_t largest(size_t *top, size_t most, const hkp_text *t, size_t count,
-                      size_t (*bytes)(const hkp_text *t, size_t i))
+static void labels(const hkp_text *t, hkp_out *out)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < t->label_count; i++)
+        total += t->labels[i].live_bytes;
+    hkc_report_labels(t->labels, (int)t->label_count, LABELS, total, put, out);
+}
+
+/* Numbers of the largest sites, the largest first; returns how many. */
+static size_t largest(size_t top[SITES], const hkp_text *t)
 {
     size_t found = 0;
-    for (size_t i = 0; i < count; i++) {
-        size_t n = bytes(t, i), at = found;
-        while (at > 0 && bytes(t, top[at - 1]) < n)
+    for (size_t i = 0; i < t->site_count; i++) {
+        size_t n = t->sites[i].live_bytes, at = found;
+        while (at > 0 && t->sites[top[at - 1]].live_bytes < n)
             at--;
-        if (n == 0 || at == most) continue;
-        if (found < most) found++;
+        if (n == 0 || at == SITES) continue;
+        if (found < SITES) found++;
         memmove(&top[at + 1], &top[at], (found - 1 - at) * sizeof *top);
         top[at] = i;
     }
     return found;
-}
-
-static size_t label_bytes(const hkp_text *t, size_t i)
-{
-    return t->labels[i].live_bytes;
-}
-
-static void labels(const hkp_text *t, hkp_out *out)
-{
-    hak_label_info shown[LABELS + 1], rest = {.name = ""};
-    size_t top[LABELS], count = largest(top, LABELS, t, t->label_count, label_bytes), others = 0, total = 0;
-    for (size_t i = 0; i < t->label_count; i++) {
-        others += t->labels[i].live_bytes > 0;
-        total += t->labels[i].live_bytes;
-        rest.live_blocks += t->labels[i].live_blocks;
-    }
-    rest.live_bytes = total;
-    for (size_t i = 0; i < count; i++) {
-        shown[i] = t->labels[top[i]];
-        rest.live_bytes -= shown[i].live_bytes;
-        rest.live_blocks -= shown[i].live_blocks;
-    }
-    char name[32];
-    snprintf(name, sizeof name, "(%zu others)", others -= count);
-    rest.name = name;
-    shown[count] = rest;
-    hkc_report_labels(shown, (int)(count + (others > 0)), total, put, out);
-}
-
-static size_t site_bytes(const hkp_text *t, size_t i)
-{
-    return t->sites[i].live_bytes;
 }
 
 static void site_amounts(hkp_out *out, const hkp_site_info *s, size_t total)
@@ -135,7 +110,7 @@ static void place(hkp_out *out, const hkp_site_info *s, size_t most)
 static void sites(const hkp_text *t, hkp_out *out)
 {
     hkp_site_info rest = {.file = ""};
-    size_t top[SITES], count = largest(top, SITES, t, t->site_count, site_bytes), others = 0, total = 0;
+    size_t top[SITES], count = largest(top, t), others = 0, total = 0;
     for (size_t i = 0; i < t->site_count; i++) {
         others += t->sites[i].live_bytes > 0;
         total += t->sites[i].live_bytes;

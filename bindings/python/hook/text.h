@@ -15,7 +15,7 @@ typedef struct hkp_text {
     uint64_t cpu; /* microseconds */
     hak_stats stats;
     size_t resident, resident_ours, resident_peak;
-    const hak_label_info *labels; /* in any order */
+    hak_label_info *labels; /* in any order; sorted when they are put */
     size_t label_count;
     const hkp_site_info *sites; /* in any order; NULL = sites are off */
     size_t site_count;

@@ -60,28 +60,7 @@ static void pass_free(hkp_domain domain, void *p)
     depth--;
 }
 
-#define WRAPPER(name, domain)                                                                                \
-    static void *name##_malloc(void *ctx, size_t n)                                                          \
-    {                                                                                                        \
-        (void)ctx;                                                                                           \
-        return pass_malloc(domain, n);                                                                       \
-    }                                                                                                        \
-    static void *name##_calloc(void *ctx, size_t items, size_t n)                                            \
-    {                                                                                                        \
-        (void)ctx;                                                                                           \
-        return pass_calloc(domain, items, n);                                                                \
-    }                                                                                                        \
-    static void *name##_realloc(void *ctx, void *p, size_t n)                                                \
-    {                                                                                                        \
-        (void)ctx;                                                                                           \
-        return pass_realloc(domain, p, n);                                                                   \
-    }                                                                                                        \
-    static void name##_free(void *ctx, void *p)                                                              \
-    {                                                                                                        \
-        (void)ctx;                                                                                           \
-        pass_free(domain, p);                                                                                \
-    }
-
+#define WRAPPER(name, domain) HKP_ALLOCATOR(name, domain, pass_malloc, pass_calloc, pass_realloc, pass_free)
 WRAPPER(raw, HKP_RAW)
 WRAPPER(mem, HKP_MEM)
 WRAPPER(obj, HKP_OBJ)

@@ -112,10 +112,7 @@ static PyObject *report(PyObject *self, PyObject *unused)
     hkp_out out;
     hkp_out_open(&out, -1);
     hkp_report_json_text(&out, true);
-    PyObject *result =
-        out.error ? PyErr_NoMemory() : PyUnicode_DecodeUTF8(out.bytes, (Py_ssize_t)out.used, "replace");
-    hkp_out_close(&out);
-    return result;
+    return hkp_module_out(&out);
 }
 
 static PyObject *trim(PyObject *self, PyObject *unused)
@@ -126,12 +123,7 @@ static PyObject *trim(PyObject *self, PyObject *unused)
     Py_END_ALLOW_THREADS return PyLong_FromSize_t(bytes);
 }
 
-static PyObject *reset_peak(PyObject *self, PyObject *unused)
-{
-    (void)self, (void)unused;
-    hkp_peak_reset();
-    Py_RETURN_NONE;
-}
+HKP_CALLS(reset_peak, hkp_peak_reset)
 
 /* ---- Scopes -------------------------------------------------------------------------------------- */
 
@@ -160,26 +152,9 @@ static PyObject *live(PyObject *self, PyObject *args)
     return PyUnicode_DecodeFSDefault(wrong);
 }
 
-static PyObject *live_before_fork(PyObject *self, PyObject *unused)
-{
-    (void)self, (void)unused;
-    hkp_live_before_fork();
-    Py_RETURN_NONE;
-}
-
-static PyObject *live_after_fork(PyObject *self, PyObject *unused)
-{
-    (void)self, (void)unused;
-    hkp_live_after_fork();
-    Py_RETURN_NONE;
-}
-
-static PyObject *live_in_child(PyObject *self, PyObject *unused)
-{
-    (void)self, (void)unused;
-    hkp_live_in_child();
-    Py_RETURN_NONE;
-}
+HKP_CALLS(live_before_fork, hkp_live_before_fork)
+HKP_CALLS(live_after_fork, hkp_live_after_fork)
+HKP_CALLS(live_in_child, hkp_live_in_child)
 
 /* ---- The command line ---------------------------------------------------------------------------- */
 

@@ -71,11 +71,9 @@ static PyObject *profile_diff(PyObject *self, PyObject *args)
         return PyErr_Format(PyExc_ValueError, "no windows %d to %d, the last one is %d", from, end, now - 1);
     hkp_out out;
     hkp_out_open(&out, -1);
-    PyObject *result = hkp_report_diff_text(&out, (unsigned)from, (unsigned)end) != 0
-                           ? PyErr_NoMemory()
-                           : PyUnicode_DecodeUTF8(out.bytes, (Py_ssize_t)out.used, "replace");
-    hkp_out_close(&out);
-    return result;
+    const int error = hkp_report_diff_text(&out, (unsigned)from, (unsigned)end);
+    if (error) out.error = error;
+    return hkp_module_out(&out);
 }
 
 /* Whether one runs; None = there is none. */
@@ -87,12 +85,7 @@ static PyObject *profile_running(PyObject *self, PyObject *unused)
     return PyBool_FromLong(info.running);
 }
 
-static PyObject *profile_end(PyObject *self, PyObject *unused)
-{
-    (void)self, (void)unused;
-    hkp_profile_end();
-    Py_RETURN_NONE;
-}
+HKP_CALLS(profile_end, hkp_profile_end)
 
 PyMethodDef hkp_profile_methods[] = {
     {"profile_start", profile_start, METH_VARARGS, NULL},

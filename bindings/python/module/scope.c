@@ -41,12 +41,7 @@ static PyObject *scope_variable(PyObject *self, PyObject *unused)
     return made;
 }
 
-static PyObject *scope_changed(PyObject *self, PyObject *unused)
-{
-    (void)self, (void)unused;
-    hkp_scope_changed();
-    Py_RETURN_NONE;
-}
+HKP_CALLS(scope_changed, hkp_scope_changed)
 
 PyMethodDef hkp_scope_methods[] = {
     {"scope_variable", scope_variable, METH_NOARGS, NULL},

@@ -6,7 +6,7 @@
 #include "hook/report.h"
 #include "hook/text.h"
 
-static PyObject *text_of(hkp_out *out)
+PyObject *hkp_module_out(hkp_out *out)
 {
     PyObject *result =
         out->error ? PyErr_NoMemory() : PyUnicode_DecodeUTF8(out->bytes, (Py_ssize_t)out->used, "replace");
@@ -20,12 +20,12 @@ PyObject *hkp_module_resident(PyObject *module, PyObject *unused)
     hkp_out out;
     hkp_out_open(&out, -1);
     hkp_report_resident(&out);
-    return text_of(&out);
+    return hkp_module_out(&out);
 }
 
 static bool read_label(PyObject *row, hak_label_info *l)
 {
-    *l = (hak_label_info){.label = 1};
+    *l = (hak_label_info){0};
     return PyArg_ParseTuple(row, "skk", &l->name, &l->live_bytes, &l->live_blocks);
 }
 
@@ -117,7 +117,7 @@ PyObject *hkp_module_text(PyObject *module, PyObject *args)
                read_wrapped(&t, wrapped) && read_parts(&t, part_rows, &parts)) {
         hkp_out_open(&out, -1);
         hkp_text_put(&t, &out);
-        result = text_of(&out);
+        result = hkp_module_out(&out);
     }
     PyMem_Free(label_rows);
     PyMem_Free(site_rows);

@@ -283,27 +283,7 @@ HKP_INLINE void hkp_release(hkp_domain domain, void *p)
 }
 
 #define HKP_DOMAIN_HOOKS(name, domain)                                                                       \
-    static void *name##_malloc(void *ctx, size_t n)                                                          \
-    {                                                                                                        \
-        (void)ctx;                                                                                           \
-        return hkp_allocate(domain, n);                                                                      \
-    }                                                                                                        \
-    static void *name##_calloc(void *ctx, size_t count, size_t n)                                            \
-    {                                                                                                        \
-        (void)ctx;                                                                                           \
-        return hkp_allocate_zeroed(domain, count, n);                                                        \
-    }                                                                                                        \
-    static void *name##_realloc(void *ctx, void *p, size_t n)                                                \
-    {                                                                                                        \
-        (void)ctx;                                                                                           \
-        return hkp_resize(domain, p, n);                                                                     \
-    }                                                                                                        \
-    static void name##_free(void *ctx, void *p)                                                              \
-    {                                                                                                        \
-        (void)ctx;                                                                                           \
-        hkp_release(domain, p);                                                                              \
-    }
-
+    HKP_ALLOCATOR(name, domain, hkp_allocate, hkp_allocate_zeroed, hkp_resize, hkp_release)
 HKP_DOMAIN_HOOKS(raw, HKP_RAW)
 HKP_DOMAIN_HOOKS(mem, HKP_MEM)
 HKP_DOMAIN_HOOKS(obj, HKP_OBJ)

@@ -121,7 +121,7 @@ size_t hkr_site_at(const hkr_context *context, const hkr_stack *stack);
 /* Once, when the stacks are there. false = no memory. */
 bool hkr_find_wrappers(hkr_context *context);
 /* Sorts as qsort does, and keeps the order of rows that compare as equal: what qsort does with these differs between
- * C libraries, and the same reports would be printed in several ways. */
+ * C libraries, and the same reports would be printed in several ways. Without memory it sorts as qsort does. */
 void hkr_sort(void *rows, size_t n, size_t size, int (*order)(const void *, const void *));
 /* Returns the elements of an array, sorted; order compares two json_t *. To be freed; NULL = no memory. */
 json_t **hkr_sorted(const json_t *array, int (*order)(const void *, const void *));

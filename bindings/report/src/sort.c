@@ -5,53 +5,33 @@
 
 typedef int order_fn(const void *, const void *);
 
-/* Puts the left one first where two rows compare as equal. */
-static void merge(char *to, const char *left, const char *right, const char *end, size_t size,
-                  order_fn *order)
-{
-    for (const char *l = left, *r = right; l < right || r < end; to += size) {
-        const char **from = r >= end || (l < right && order(l, r) <= 0) ? &l : &r;
-        memcpy(to, *from, size);
-        *from += size;
-    }
-}
+static order_fn *rows_order;
 
-static size_t least(size_t a, size_t b)
+/* Rows lie in the order that they had: of equal ones the first has the lower address. */
+static int by_order_and_place(const void *a, const void *b)
 {
-    return a < b ? a : b;
-}
-
-/* Where there is no memory for a copy. */
-static void insert_each(char *rows, size_t n, size_t size, order_fn *order)
-{
-    for (char *row = rows; row < rows + n * size; row += size)
-        for (char *at = row; at > rows && order(at - size, at) > 0; at -= size)
-            for (size_t i = 0; i < size; i++) {
-                const char byte = at[i];
-                at[i] = at[i - size];
-                at[i - size] = byte;
-            }
+    const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+    const int order = rows_order(x, y);
+    return order ? order : (x > y) - (x < y);
 }
 
 void hkr_sort(void *rows, size_t n, size_t size, order_fn *order)
 {
     if (n < 2) return;
-    char *copy = malloc(n * size), *from = rows, *to = copy;
-    if (!copy) {
-        insert_each(rows, n, size, order);
-        return;
+    char *copy = malloc(n * size), **places = malloc(n * sizeof *places);
+    if (copy && places) {
+        memcpy(copy, rows, n * size);
+        for (size_t i = 0; i < n; i++)
+            places[i] = copy + i * size;
+        rows_order = order;
+        qsort(places, n, sizeof *places, by_order_and_place);
+        for (size_t i = 0; i < n; i++)
+            memcpy((char *)rows + i * size, places[i], size);
+    } else {
+        qsort(rows, n, size, order);
     }
-    for (size_t all = n * size, width = size; width < all; width *= 2) {
-        for (size_t left = 0; left < all; left += 2 * width) {
-            const size_t right = least(left + width, all), end = least(right + width, all);
-            merge(to + left, from + left, from + right, from + end, size, order);
-        }
-        char *const now = to;
-        to = from;
-        from = now;
-    }
-    if (from != rows) memcpy(rows, from, n * size);
     free(copy);
+    free(places);
 }
 
 json_t **hkr_sorted(const json_t *array, order_fn *order)

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "sha256.h"
 
+#include "common/pipe.h"
+
 #include <hakmem/wasm.h>
 
 #include <errno.h>
@@ -76,17 +78,6 @@ static bool read_all(int file, uint8_t *to, size_t n)
     return true;
 }
 
-static bool write_all(int file, const uint8_t *from, size_t n)
-{
-    while (n) {
-        const ssize_t part = write(file, from, n);
-        if (part <= 0) return false;
-        from += part;
-        n -= (size_t)part;
-    }
-    return true;
-}
-
 /* 1 = *code is what was put; 0 = it is not. */
 static int take_file(int file, const char *name, hak_wasm_code *code)
 {
@@ -130,7 +121,7 @@ static const char *put_file(int dir, const char *name, const void *code, size_t 
     snprintf(new_name, sizeof new_name, "%s.%ld.%u", name, (long)getpid(), puts++);
     const int file = openat(dir, new_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file < 0) return strerror(errno);
-    bool ok = write_all(file, head, HEAD) && write_all(file, code, code_size);
+    bool ok = !hkc_pipe_write_all(file, head, HEAD) && !hkc_pipe_write_all(file, code, code_size);
     ok = close(file) == 0 && ok;
     if (ok && renameat(dir, new_name, dir, name) == 0) return NULL;
     const char *why = strerror(errno);

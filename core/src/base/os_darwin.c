@@ -14,13 +14,6 @@
 #include <pthread.h>
 #endif
 
-/* A space knows by this function that pages stay usable after decommit. */
-static int os_commit(void *user, void *p, size_t n)
-{
-    (void)user;
-    return posix_open(p, n);
-}
-
 /* Only a new mapping is sure to be zero. */
 static bool map_anew(void *p, size_t n)
 {
@@ -33,11 +26,6 @@ static void os_decommit(void *user, void *p, size_t n)
     (void)user;
     posix_decommit(p, n, map_anew);
     errno = error;
-}
-
-bool hk_os_opens(const hak_os *os)
-{
-    return os->commit == os_commit;
 }
 
 size_t hk_os_reserve(const hak_os *os)
@@ -90,15 +78,7 @@ static bool os_thread_alive(void *user, uint64_t id)
 
 HAK_API void hak_os_init(hak_os *os, size_t size)
 {
-    const hak_os table = {.size = size,
-                          .reserve = os_reserve,
-                          .commit = os_commit,
-                          .decommit = os_decommit,
-                          .release = os_release,
-                          .clock = os_clock,
-                          .thread_id = os_thread_id,
-                          .thread_alive = os_thread_alive,
-                          .protect = os_protect};
+    const hak_os table = {.size = size, HK_OS_FUNCTIONS};
     memset(os, 0, size);
     memcpy(os, &table, hk_min(size, sizeof table));
 }

@@ -12,13 +12,6 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* A space knows by this function that pages stay usable after decommit. */
-static int os_commit(void *user, void *p, size_t n)
-{
-    (void)user;
-    return posix_open(p, n);
-}
-
 static bool advise(void *p, size_t n)
 {
     return madvise(p, n, MADV_DONTNEED) == 0;
@@ -75,11 +68,6 @@ HAK_API bool hak_os_counted(hak_os *os)
 }
 
 /* ---- Spaces whose pages are those of the system ------------------------------------------------------ */
-
-bool hk_os_opens(const hak_os *os)
-{
-    return os->commit == os_commit;
-}
 
 bool hk_os_own(const hak_os *os)
 {

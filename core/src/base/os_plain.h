@@ -5,6 +5,11 @@
 
 #include "base/os.h"
 
+/* The rows of hak_os_init's table. */
+#define HK_OS_FUNCTIONS                                                                                      \
+    .reserve = os_reserve, .commit = os_commit, .decommit = os_decommit, .release = os_release,              \
+    .clock = os_clock, .thread_id = os_thread_id, .thread_alive = os_thread_alive, .protect = os_protect
+
 bool hk_os_own(const hak_os *os)
 {
     (void)os;

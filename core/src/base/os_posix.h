@@ -78,6 +78,18 @@ static int posix_open(void *p, size_t n)
     return mprotect((void *)from, to - from, HK_PROT);
 }
 
+/* A space knows by this function that pages stay usable after decommit. */
+static int os_commit(void *user, void *p, size_t n)
+{
+    (void)user;
+    return posix_open(p, n);
+}
+
+bool hk_os_opens(const hak_os *os)
+{
+    return os->commit == os_commit;
+}
+
 /* Gives back whole pages by `give`. What the kernel keeps is cleared by hand: locked pages, and parts of
  * pages where these are larger than HK_PAGE, for it would round up to what belongs to others. */
 HK_INLINE void posix_decommit(void *p, size_t n, bool (*give)(void *p, size_t n))

@@ -153,15 +153,7 @@ static bool os_thread_alive(void *user, uint64_t id)
 
 HAK_API void hak_os_init(hak_os *os, size_t size)
 {
-    const hak_os table = {.size = size,
-                          .reserve = os_reserve,
-                          .commit = os_commit,
-                          .decommit = os_decommit,
-                          .release = os_release,
-                          .clock = os_clock,
-                          .thread_id = os_thread_id,
-                          .thread_alive = os_thread_alive,
-                          .protect = os_protect};
+    const hak_os table = {.size = size, HK_OS_FUNCTIONS};
     memset(os, 0, size);
     memcpy(os, &table, hk_min(size, sizeof table));
 }

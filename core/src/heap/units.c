@@ -225,13 +225,18 @@ static void lose_end(hak_ctx *ctx, hk_slab *s, size_t lacks)
     hk_space_decommit(ctx->space, hk_slab_address(ctx->space, s) + from, lacks);
 }
 
-hk_slab *hk_units_take_part(hak_ctx *ctx, size_t units, size_t lacks, unsigned kind)
+static hk_slab *take_lacking(hak_ctx *ctx, size_t units, size_t lacks, unsigned kind, bool *zero)
 {
     size_t beside = overhead(ctx, kind, units);
-    bool zero;
     if (!hk_charge(ctx, (units << HK_UNIT_SHIFT) - lacks + beside)) return NULL;
     hk_add(&ctx->account.metadata, beside + own_metadata(kind, units));
-    hk_slab *s = take_charged(ctx, units, kind, HK_WANT_DIRTY, lacks, &zero);
+    return take_charged(ctx, units, kind, HK_WANT_DIRTY, lacks, zero);
+}
+
+hk_slab *hk_units_take_part(hak_ctx *ctx, size_t units, size_t lacks, unsigned kind)
+{
+    bool zero;
+    hk_slab *s = take_lacking(ctx, units, lacks, kind, &zero);
     if (s && !zero && hk_extent_of_slab(ctx->space, s)->owned) lose_end(ctx, s, lacks);
     return s;
 }
@@ -324,11 +329,8 @@ void hk_units_give_part(hak_ctx *ctx, hk_slab *s, size_t lacks)
 
 hk_slab *hk_units_take_ahead(hak_ctx *ctx, size_t units, size_t lacks, unsigned kind)
 {
-    size_t beside = overhead(ctx, kind, units);
     bool zero;
-    if (!hk_charge(ctx, (units << HK_UNIT_SHIFT) - lacks + beside)) return NULL;
-    hk_add(&ctx->account.metadata, beside + own_metadata(kind, units));
-    return take_charged(ctx, units, kind, HK_WANT_DIRTY, lacks, &zero);
+    return take_lacking(ctx, units, lacks, kind, &zero);
 }
 
 void hk_units_hand_over(hak_ctx *ctx, hk_slab *s)

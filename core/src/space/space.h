@@ -150,7 +150,6 @@ struct hak_space {
     struct hk_apart *apart; /* list of the pages that apart.h has given; under the lock */
 };
 
-/* Bytes of a slab to a bit of `released`. */
 /* Returns how many of n bytes from `start` on lie from one address to another. */
 HK_INLINE size_t hk_bytes_within(uintptr_t start, size_t n, uintptr_t from, uintptr_t to)
 {
@@ -158,6 +157,7 @@ HK_INLINE size_t hk_bytes_within(uintptr_t start, size_t n, uintptr_t from, uint
     return first < end ? end - first : 0;
 }
 
+/* Bytes of a slab to a bit of `released`. */
 HK_INLINE size_t hk_slab_grain(const hk_slab *s)
 {
     return s->units <= 4 ? HK_PAGE : 2 * HK_PAGE;

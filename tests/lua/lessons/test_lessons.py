@@ -42,14 +42,11 @@ def same_as_known(folder):
     text = Path(known).read_text()
     found = False
     for lua, build_id, name, words in lua_lessons.lessons_of(folder):
-        part = text.split(f"#if LUA_VERSION_NUM == {lua}\n")
-        if len(part) < 3:
-            continue
-        entry = re.search(rf'"{build_id}", {name}, \d+, (words_\d+)\}}', part[2])
+        part = text.partition(f"#if LUA_VERSION_NUM == {lua}\n")[2].partition("#endif")[0]
+        entry = re.search(rf'"{build_id}", {name},\s+WORDS\((.*?)\)', part, re.S)
         if entry:
             found = True
-            body = re.search(rf"{entry[1]}\[\] = {{(.*?)}}", part[1], re.S)[1]
-            assert tuple(map(int, re.findall(r"\d+", body))) == words, \
+            assert tuple(map(int, re.findall(r"\d+", entry[1]))) == words, \
                 f"{name} of {build_id} is learnt otherwise by now: run scripts/lua-lessons"
     return found
 
