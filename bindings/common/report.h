@@ -20,6 +20,10 @@ typedef struct hkc_report {
     size_t threads, threads_now;  /* that allocated so far, and those of them that are there; 0 = no row */
 } hkc_report;
 
+/* Replaces what a terminal would not show but do: control characters, newlines too, become '?'. Names of labels,
+ * functions and files may be a guest's. */
+void hkc_report_plain(char *text, size_t n);
+
 /* The table of labels alone: total is what the shares are of. */
 void hkc_report_labels(const hak_label_info *labels, int count, size_t total, hkc_put_fn *put, void *to);
 
