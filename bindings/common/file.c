@@ -52,6 +52,21 @@ bool hkc_file_in_place(const char *name)
     return is_stream(name) || (stat(name, &is) == 0 && !S_ISREG(is.st_mode));
 }
 
+/* Whether somebody else put the link into a folder that is open to all, as /tmp is: the kernel follows none of those
+ * (fs.protected_symlinks), and nobody else may choose which file is replaced. */
+static bool is_planted(char name[HKC_FILE_NAME])
+{
+    const mode_t open_to_all = S_ISVTX | S_IWOTH;
+    struct stat link, folder;
+    char *slash = strrchr(name, '/');
+    if (lstat(name, &link) != 0) return false;
+    if (slash) *slash = '\0';
+    const bool known = stat(!slash ? "." : slash == name ? "/" : name, &folder) == 0;
+    if (slash) *slash = '/';
+    return known && (folder.st_mode & open_to_all) == open_to_all && link.st_uid != geteuid() &&
+           link.st_uid != folder.st_uid;
+}
+
 /* To where a link leads. realpath may call malloc. */
 static int follow(char name[HKC_FILE_NAME])
 {
@@ -60,6 +75,7 @@ static int follow(char name[HKC_FILE_NAME])
     for (int i = 0; i < LINKS; i++) {
         ssize_t n = readlink(name, to, sizeof to);
         if (n < 0) return errno == EINVAL || errno == ENOENT ? 0 : errno;
+        if (is_planted(name)) return EACCES;
         const char *slash = strrchr(name, '/');
         size_t folder = to[0] != '/' && slash ? (size_t)(slash - name) + 1 : 0;
         if (folder + (size_t)n >= HKC_FILE_NAME) return ENAMETOOLONG;
@@ -167,6 +183,14 @@ static int make_part(hkc_file *file, pid_t thread, mode_t mode)
     return -1;
 }
 
+/* The number is given up first: it may be another file's as soon as it is closed. */
+static void drop_lock(hkc_file *file)
+{
+    const int lock = file->lock;
+    file->lock = -1;
+    close(lock);
+}
+
 static int open_part(hkc_file *file, const char *name, mode_t mode)
 {
     struct stat is;
@@ -187,7 +211,7 @@ static int open_part(hkc_file *file, const char *name, mode_t mode)
     if (file->fd >= 0) {
         unlink(file->part); /* first: without the lock the name may be another's */
         close(file->fd);
-        close(file->lock);
+        drop_lock(file);
         file->fd = -1;
     }
     file->part[0] = '\0';
@@ -204,6 +228,7 @@ int hkc_file_open_at_once(const char *name, int flags, mode_t mode)
 int hkc_file_open(hkc_file *file, const char *name, mode_t mode)
 {
     file->fd = -1;
+    file->lock = -1;
     file->part[0] = '\0';
     if (!hkc_file_in_place(name)) return open_part(file, name, mode);
     file->fd = open_beside_program(name);
@@ -220,10 +245,19 @@ int hkc_file_close(hkc_file *file, int error)
     if (file->part[0] == '\0') return error;
     if (!error && rename(file->part, file->name) != 0) error = errno;
     if (error) unlink(file->part);
-    close(file->lock);
+    drop_lock(file);
     hkc_pipe_end(&file->quiet, error ? EFBIG : 0);
     file->part[0] = '\0';
     return error;
+}
+
+/* Without the lock the name may be another's, or nobody's yet. */
+void hkc_file_abandon(hkc_file *file)
+{
+    if (file->part[0] == '\0') return;
+    if (file->lock < 0) remove_stale(file->part);
+    else if (same_file(file->lock, file->part)) unlink(file->part);
+    file->part[0] = '\0';
 }
 
 int hkc_file_try(const char *name)

@@ -18,16 +18,19 @@ typedef struct hkc_file {
     int fd; /* to write to; -1 = not open. Who closes it sets it to -1 */
     char name[HKC_FILE_NAME];
     char part[HKC_FILE_PART]; /* what is written beside it; "" = nothing */
-    int lock;                 /* while something is: the same file, so that nobody else takes its name */
-    hkc_pipe quiet;           /* ... the signal of a file that may not grow is kept off */
+    int lock; /* while something is: the same file, so that nobody else takes its name; -1 = nothing is */
+    hkc_pipe quiet; /* ... the signal of a file that may not grow is kept off */
 } hkc_file;
 
-/* name: links are followed; a file that is there gives the new one its mode, and is not replaced where it may
+/* name: links are followed, but for those of others in folders that are open to all; a file that is there gives the new one its mode, and is not replaced where it may
  * not be written. mode: as for open, of a file that is not there. 0 = fd is open, else errno. */
 int hkc_file_open(hkc_file *file, const char *name, mode_t mode);
 /* Closes fd, and gives what was written its name, or with an error removes it. Returns the error, or errno of
  * what failed now. */
 int hkc_file_close(hkc_file *file, int error);
+/* Removes what was being written, in a signal handler whose thread was about to open, write or close the file, and
+ * will not go on. What others write beside the same name stays. A file that is all zero is fine. */
+void hkc_file_abandon(hkc_file *file);
 /* Whether it could be opened: 0 or errno. Leaves nothing behind. */
 int hkc_file_try(const char *name);
 /* The same of one that is appended to: 0 or errno. */

@@ -35,7 +35,7 @@ typedef struct piece {
     uintptr_t start, end;
     size_t counts; /* bytes, for the limit */
     uint32_t stack;
-    bool writable;
+    bool writable, shared;
 } piece;
 
 typedef struct tables {
@@ -44,7 +44,7 @@ typedef struct tables {
     hak_label labels[STACKS];
     size_t touched[STACKS], before[STACKS]; /* by the last measurement, and by the one before */
     char names[LIBRARIES][NAME];
-    size_t sums[LIBRARIES];
+    size_t sums[LIBRARIES], shared[LIBRARIES]; /* what was touched; of that, what forked children share */
     bool told[LIBRARIES];
 } tables;
 
@@ -234,7 +234,7 @@ static void cut(uintptr_t start, uintptr_t end)
 }
 
 /* There is no piece in the range. */
-static void insert(uintptr_t start, uintptr_t end, uint32_t stack, bool writable, size_t weight)
+static void insert(uintptr_t start, uintptr_t end, uint32_t stack, bool writable, bool shared, size_t weight)
 {
     const size_t i = place_of(start);
     if (count == PIECES) {
@@ -242,7 +242,7 @@ static void insert(uintptr_t start, uintptr_t end, uint32_t stack, bool writable
         return;
     }
     memmove(&t->at[i + 1], &t->at[i], (count - i) * sizeof *t->at);
-    t->at[i] = (piece){start, end, weight, stack, writable};
+    t->at[i] = (piece){start, end, weight, stack, writable, shared};
     count++;
     made(&t->at[i]);
 }
@@ -346,11 +346,13 @@ static void sum_up(int fd, const hkc_smaps *maps)
     size_t from = 0, sum = 0;
     memset(t->touched, 0, stack_count * sizeof *t->touched);
     memset(t->sums, 0, sizeof t->sums);
+    memset(t->shared, 0, sizeof t->shared);
     touched_bytes = 0;
     for (size_t i = 0; i < count; i++) {
         const size_t n = touched_of(fd, maps, &from, &t->at[i]);
         t->touched[t->at[i].stack] += n;
         t->sums[library_of(t->labels[t->at[i].stack])] += n;
+        if (t->at[i].shared) t->shared[library_of(t->labels[t->at[i].stack])] += n;
         touched_bytes += n;
         if (t->at[i].writable) {
             sum += n;
@@ -486,7 +488,7 @@ static void *map(void *at, size_t n, int prot, int flags, int fd, off_t offset)
 void *hkc_mapped_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset, uintptr_t caller)
 {
     call c;
-    const bool own = (flags & MAP_ANONYMOUS) != 0 && (flags & MAP_TYPE) == MAP_PRIVATE;
+    const bool own = (flags & MAP_ANONYMOUS) != 0, shared = (flags & MAP_TYPE) != MAP_PRIVATE;
     if (passes_on(caller) || (!own && (flags & MAP_FIXED) == 0)) return map(at, n, prot, flags, fd, offset);
     const size_t size = whole_pages(n);
     const bool writable = own && (prot & PROT_WRITE) != 0;
@@ -506,7 +508,9 @@ void *hkc_mapped_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off
             errno = error;
         } else if (p != MAP_FAILED) {
             cut((uintptr_t)p, (uintptr_t)p + size);
-            if (own) insert((uintptr_t)p, (uintptr_t)p + size, stack_of(&c), writable, writable ? size : 0);
+            if (own)
+                insert((uintptr_t)p, (uintptr_t)p + size, stack_of(&c), writable, shared,
+                       writable ? size : 0);
         }
     }
     leave();
@@ -573,7 +577,8 @@ void *hkc_mapped_mremap(void *at, size_t n, size_t now, int flags, void *to, uin
     enter(caller, &c);
     void *p = MAP_FAILED;
     const size_t old_size = whole_pages(n), size = whole_pages(now), i = place_of(start);
-    const bool ours = i < count && t->at[i].start <= start, writable = ours && t->at[i].writable;
+    const bool ours = i < count && t->at[i].start <= start, writable = ours && t->at[i].writable,
+               shared = ours && t->at[i].shared;
     const size_t more = writable && size > old_size ? size - old_size : 0;
     if (more == 0 || take(&c, more)) {
         p = (void *)syscall(SYS_mremap, at, n, now, flags, to);
@@ -584,7 +589,7 @@ void *hkc_mapped_mremap(void *at, size_t n, size_t now, int flags, void *to, uin
             const uint32_t stack = more > 0 ? stack_of(&c) : t->at[i].stack;
             const size_t weight = take_out(start, start + old_size) + more;
             cut((uintptr_t)p, (uintptr_t)p + size);
-            insert((uintptr_t)p, (uintptr_t)p + size, stack, writable, weight < size ? weight : size);
+            insert((uintptr_t)p, (uintptr_t)p + size, stack, writable, shared, weight < size ? weight : size);
             if (weight > size) give_back(weight - size);
         }
         errno = error;
@@ -613,7 +618,7 @@ void *hkc_mapped_sbrk(intptr_t more, uintptr_t caller)
             give_back(size);
         } else if (more > 0) {
             cut(start, end);
-            if (end > start) insert(start, end, stack_of(&c), true, end - start);
+            if (end > start) insert(start, end, stack_of(&c), true, false, end - start);
             if (size > end - start) give_back(size - (end - start));
         } else {
             cut((uintptr_t)p - (size_t)-more, (uintptr_t)p);
@@ -648,11 +653,13 @@ size_t hkc_mapped_measure(pid_t pid)
     return bytes;
 }
 
+/* What is shared has a part of its own in the list, whoever mapped it. */
 void hkc_mapped_parts(hkc_parts *parts)
 {
     if (!parts || !t || touched_bytes == 0 || !lock_soon()) return;
     for (size_t i = 0; i < LIBRARIES; i++)
-        if (t->sums[i] > 0) hkc_parts_mapped(parts, t->names[i][0] ? t->names[i] : "others", t->sums[i]);
+        if (t->sums[i] > t->shared[i])
+            hkc_parts_mapped(parts, t->names[i][0] ? t->names[i] : "others", t->sums[i] - t->shared[i]);
     unlock();
 }
 

@@ -1,5 +1,5 @@
 /* Memory that libraries and the program map for themselves, past malloc: allocators that came with a library,
- * arenas of virtual machines. Only private memory of no file counts, and only by calls of mmap, mremap, mprotect and
+ * arenas of virtual machines. Only memory of no file counts, and only by calls of mmap, mremap, mprotect and
  * munmap that come to the functions below; libc's own calls and system calls by hand do not.
  *
  * Reports count what was touched, since allocators map far more than they use. A limit counts a new mapping in full

@@ -14,6 +14,17 @@ typedef struct sink {
     void *to;
 } sink;
 
+/* Below a blank, DEL, and C2 80 to C2 9F, the same again in UTF-8. */
+void hkc_report_plain(char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        const bool two = c == 0xC2 && i + 1 < n && ((unsigned char)text[i + 1] & 0xE0) == 0x80;
+        if (c < 0x20 || c == 0x7F || two) text[i] = '?';
+        if (two) text[++i] = '?';
+    }
+}
+
 static HKC_FORMAT(2, 3) void line(const sink *s, const char *format, ...)
 {
     char text[LINE];
@@ -21,11 +32,12 @@ static HKC_FORMAT(2, 3) void line(const sink *s, const char *format, ...)
     va_start(args, format);
     int n = vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (n < 0) return;
+    if (n <= 0) return;
     if ((size_t)n >= sizeof text) {
         n = sizeof text - 1;
         text[n - 1] = '\n';
     }
+    hkc_report_plain(text, (size_t)n - 1); /* a line ends, and nothing in it does */
     s->put(s->to, text, (size_t)n);
 }
 

@@ -20,6 +20,10 @@ typedef struct hkc_report {
     size_t threads, threads_now; /* that allocated so far, and those of them that are there; 0 = no row */
 } hkc_report;
 
+/* Replaces what a terminal would not show but do: control characters, newlines too, become '?'. Names of labels,
+ * functions and files may be a guest's. */
+void hkc_report_plain(char *text, size_t n);
+
 /* Fills in the statistics of the context, and its labels, for which there is room at `labels`. What has no label is
  * "unlabelled". Allocates nothing. */
 void hkc_report_take(hkc_report *report, const hak_ctx *ctx, hak_label_info labels[HAK_LABELS_MAX + 1]);

@@ -259,6 +259,41 @@ TEST_CASE("what one left that had this number before is in nobody's way")
     CHECK(here.files() == names{"r"});
 }
 
+// What a signal handler does whose thread will not go on.
+TEST_CASE("who abandons a file removes what it wrote, and nothing of others")
+{
+    folder here;
+    hkc_file one = {}, two = {};
+    hkc_file_abandon(&one);
+    REQUIRE(hkc_file_open(&one, "r", 0600) == 0);
+    const std::string part = one.part;
+
+    // While it looks for a name, it has that of the first one.
+    std::string seen;
+    before_lock = [&] {
+        seen = two.part;
+        hkc_file_abandon(&two);
+        return 0;
+    };
+    REQUIRE(hkc_file_open(&two, "r", 0600) == 0);
+    CHECK(seen == part);
+    CHECK(here.files() == names{part, two.part});
+    hkc_file_abandon(&two);
+    CHECK(here.files() == names{part});
+    close(two.fd);
+    close(two.lock);
+    hkc_pipe_end(&two.quiet, 0);
+
+    // The name was taken from it.
+    REQUIRE(unlink(part.c_str()) == 0);
+    std::ofstream(part) << "another's";
+    hkc_file_abandon(&one);
+    CHECK(content(part.c_str()) == "another's");
+    close(one.fd);
+    close(one.lock);
+    hkc_pipe_end(&one.quiet, 0);
+}
+
 // Another user, or one that may not write the file: root may all.
 struct somebody {
     const uid_t before = geteuid();
@@ -301,6 +336,36 @@ TEST_CASE("what another user left with the same number is in nobody's way")
     const somebody other;
     CHECK(store("r", "whole") == 0);
     CHECK(content("r") == "whole");
+}
+
+TEST_CASE("links that others put where all may write are not followed")
+{
+    folder here;
+    if (geteuid() != 0) {
+        SUCCEED("only root can be another");
+        return;
+    }
+    REQUIRE(store("target", "old") == 0);
+    REQUIRE(mkdir("all", 0700) == 0);
+    REQUIRE(symlink("target", "r") == 0);
+    REQUIRE(symlink("../target", "all/r") == 0);
+    for (const char *name : {"r", "all/r"})
+        REQUIRE(lchown(name, 65534, 65534) == 0);
+    for (const char *name : {".", "all"})
+        REQUIRE(chmod(name, 01777) == 0);
+    for (const char *name : {"r", "all/r"}) {
+        CHECK(store(name, "new") == EACCES);
+        CHECK(hkc_file_try(name) == EACCES);
+    }
+    CHECK(content("target") == "old");
+    REQUIRE(chmod("all", 0755) == 0);
+    CHECK(store("all/r", "new") == 0); // not open to all
+    CHECK(content("target") == "new");
+    REQUIRE(chmod("all", 01777) == 0);
+    const somebody other;
+    REQUIRE(symlink("../own", "all/own") == 0);
+    CHECK(store("all/own", "mine") == 0);
+    CHECK(content("own") == "mine");
 }
 
 // Makes what a thread of another container makes that finds the part stale, too, and is faster.

@@ -52,6 +52,30 @@ static std::string head(const std::string &name, const std::string &note)
            ": 3145728 bytes in 7 blocks" + note + "\n";
 }
 
+TEST_CASE("names move no cursor and begin no line")
+{
+    const auto plain = [](std::string text) {
+        hkc_report_plain(&text[0], text.size());
+        return text;
+    };
+    CHECK(plain("a\x1b[2Jb\n\r\t\x7f") == "a?[2Jb????");
+    CHECK(plain("\xc2\x9b"
+                "2J\xc2\x80\xc2\x9f") == "??2J????");
+    CHECK(plain("\xc3\xa9\xc2\xa0\xe2\x82\xac\xc2") == "\xc3\xa9\xc2\xa0\xe2\x82\xac\xc2");
+    CHECK(plain("") == "");
+
+    hak_label_info labels[] = {{"\x1b]0;x\x07\nlive 5", 1, 3 << 20, 7}};
+    hkc_report r = example();
+    r.name = "na\nme";
+    r.labels = labels;
+    r.label_count = 1;
+    const std::string text = text_of(r);
+    CHECK(text.find("\x1b") == std::string::npos);
+    CHECK(text.find("\x07") == std::string::npos);
+    CHECK(text.find("na?me, ") != std::string::npos);
+    CHECK(text.find("  ?]0;x??live 5 ") != std::string::npos);
+}
+
 TEST_CASE("the rows of every report")
 {
     hkc_report r = example();

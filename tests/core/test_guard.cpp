@@ -500,4 +500,7 @@ TEST_CASE("the text of a report has what is known, and no more")
           "  freed by thread 4712: site 0xb1\n");
     r.released = {};
     CHECK(text().find("\n  freed with its context\n") != std::string::npos);
+    // A guest may have chosen the name.
+    std::strcpy(r.label_name, "\x1b[2J\nhak\xc2\x9b\x7f\xc3\xa9");
+    CHECK(text().find(", label ?[2J?hak??\xc3\xa9\n") != std::string::npos);
 }

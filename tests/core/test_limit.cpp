@@ -406,6 +406,29 @@ TEST_CASE(
     CHECK(none.calls == 0);
 }
 
+TEST_CASE("a crossing that nobody was told of yet outlives a new hard limit, and no new soft one")
+{
+    const bool shared = GENERATE(false, true);
+    TestSpace s;
+    Options options = ctx_options();
+    options.shared = shared;
+    TestCtx ctx(s.space, &options);
+    Pressure pressure;
+    REQUIRE(hak_limit(ctx, 2 * MiB, 0, Pressure::fn, &pressure) == 0);
+    void *p = hak_alloc(ctx, 3 * MiB);
+    REQUIRE(hak_limit(ctx, 2 * MiB, 64 * MiB, Pressure::fn, &pressure) == 0);
+    CHECK(pressure.calls == 0);
+    hak_free(ctx, hak_alloc(ctx, 5000));
+    CHECK(pressure.calls == 1);
+    hak_free(ctx, p);
+    hak_ctx_trim(ctx);
+    p = hak_alloc(ctx, 3 * MiB);
+    REQUIRE(hak_limit(ctx, 8 * MiB, 64 * MiB, Pressure::fn, &pressure) == 0);
+    hak_free(ctx, hak_alloc(ctx, 5000));
+    CHECK(pressure.calls == 1);
+    hak_free(ctx, p);
+}
+
 TEST_CASE("who changes a limit for a while can put the callback back")
 {
     const bool shared = GENERATE(false, true);

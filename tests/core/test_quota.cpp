@@ -8,8 +8,18 @@
 
 using namespace test;
 
+// base/quota.h
+extern "C" bool hk_quota_charge(hak_quota *q, size_t n, size_t *before);
+extern "C" void hk_quota_uncharge(hak_quota *q, size_t n);
+
 namespace
 {
+
+// How a hak_quota begins.
+struct Beginning {
+    hak_quota *parent;
+    std::atomic<size_t> used, hard, taken;
+};
 
 struct Tree {
     std::vector<hak_quota *> all;
@@ -108,6 +118,50 @@ TEST_CASE("what the top refuses its groups neither show nor hold against each ot
         Tenant greedy(group), other(group);
         storm(greedy, other, 4 * MiB, {group}, hak_quota_used(group) + 4 * MiB);
     }
+}
+
+// Of two requests that the group has room for, the top grants one. While neither knows, both are taken from the
+// group, and a third one that fits beside either does not fit beside both.
+TEST_CASE("what a group takes for a moment refuses nobody")
+{
+    Tree tree;
+    hak_quota *top = tree.add(nullptr, 100), *group = tree.add(top, 52);
+    size_t ignored;
+    REQUIRE(hk_quota_charge(top, 60, &ignored));
+    std::atomic<bool> done{false};
+    size_t refused = 0;
+    const auto charge = [&](size_t n) {
+        size_t before;
+        const bool taken = hk_quota_charge(group, n, &before);
+        if (taken) hk_quota_uncharge(group, n);
+        return taken;
+    };
+    Crew crew;
+    for (int i = 0; i < 2; i++)
+        crew.add([&] {
+            while (!done)
+                charge(24);
+        });
+    crew.add([&] {
+        for (int i = 0; i < 100 * ROUNDS; i++)
+            refused += !charge(10);
+        done = true;
+    });
+    CHECK(crew.join() == "");
+    CHECK(refused == 0);
+    hk_quota_uncharge(top, 60);
+}
+
+// A fork leaves a group behind whose other threads had taken bytes and not shown them.
+TEST_CASE("the wait for what nobody gives back has an end")
+{
+    Tree tree;
+    hak_quota *group = tree.add(nullptr, 100);
+    size_t ignored;
+    reinterpret_cast<Beginning *>(group)->taken += 60;
+    CHECK_FALSE(hk_quota_charge(group, 50, &ignored));
+    REQUIRE(hk_quota_charge(group, 40, &ignored));
+    hk_quota_uncharge(group, 40);
 }
 
 TEST_CASE("quotas one above the other, a thousand of them: each counts the bytes of the lowest")

@@ -98,6 +98,13 @@ TEST_CASE("on_error can tell who allocated and who freed the pointer that it is 
         CHECK(teller.text.find(line) == 0);
         CHECK(teller.text.find(": freed 40 bytes at ") != std::string::npos);
 
+        // A guest may have chosen the name.
+        const hak_label guest = hak_label_define(d, "a\n\x1b[2J\xc2\x9b");
+        void *named = hak_alloc_cs(d, 3000, guest, 0x12);
+        CHECK(text_of(d, named).find(", label a??[2J?, site 0x12") != std::string::npos);
+        CHECK(lines_of(text_of(d, named)) == 1);
+        hak_free(d, named);
+
         // A realloc of a freed block, and a pointer into a block.
         CHECK(hak_realloc_cs(d, p, 100, 1, 0x44) == nullptr);
         CHECK(story(teller.calls, p) == "a40l2s17 f40s34 f40s51 r100s68 ");

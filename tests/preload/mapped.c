@@ -92,10 +92,26 @@ static int by_steps(bool grows)
     return 0;
 }
 
+/* Memory that forked children would share. */
+static int by_sharing(void)
+{
+    const int prot = PROT_READ | PROT_WRITE, flags = MAP_SHARED | MAP_ANONYMOUS;
+    say("wide", mmap(NULL, 90 * MB, prot, flags, -1, 0));
+    char *kept = mmap(NULL, 30 * MB, prot, flags, -1, 0);
+    say("shared", kept);
+    memset(kept, 1, 30 * MB);
+    say("beside", malloc(40 * MB));
+    say("larger", mremap(kept, 30 * MB, 90 * MB, MREMAP_MAYMOVE));
+    munmap(kept, 30 * MB);
+    say("again", malloc(40 * MB));
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "grows") == 0) return by_steps(true);
     if (argc > 1 && strcmp(argv[1], "touches") == 0) return by_steps(false);
+    if (argc > 1 && strcmp(argv[1], "shared") == 0) return by_sharing();
     if (argc > 1) return by_function(argv[1]);
     char *reserved = map((size_t)64 << 30, PROT_NONE);
     say("reserved", reserved);

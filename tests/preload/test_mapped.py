@@ -98,6 +98,12 @@ class Mapped(Case):
             done.stderr, r"^hakmem: HAKMEM: the limit refused \d+\.0 MiB that the program wanted to map itself, past malloc\n$"
         )
 
+    def test_memory_that_children_would_share_counts_too(self):
+        done = self.start([PROGRAM, "shared"], "limit=60M")
+        said = dict(line.split() for line in done.stdout.splitlines())
+        granted = {name for name, what in said.items() if what == "granted"}
+        self.assertEqual((granted, len(said)), ({"shared", "again"}, 5), done.stderr)
+
     def test_what_is_mapped_and_not_touched_is_no_reason_to_refuse(self):
         for function in ("malloc", "calloc", "realloc", "aligned_alloc", "memalign", "posix_memalign"):
             with self.subTest(function):

@@ -55,6 +55,28 @@ class Settings(Case):
         self.assertLess(self.cached(f"mode=fast,policy={nothing}"), 3 << 20)
         self.assertGreater(self.cached(f"mode=minimal,policy={fast}"), 3 << 20)
 
+    def test_a_program_with_more_rights_than_its_user_has_no_settings(self):
+        """It has the shim by its linker: the loader itself forgets LD_PRELOAD there."""
+        self.need("cc")
+        if os.geteuid() != 0:
+            self.skipTest("only root can make such a program of another user")
+        os.chmod(self.dir, 0o755)
+        program = self.path("program")
+        source = self.path("program.c", "#include <stdlib.h>\nint main(void) { return malloc(100) ? 0 : 1; }\n")
+        subprocess.run(
+            ["cc", "-fno-builtin", "-o", program, source, "-Wl,--no-as-needed", SHIM, f"-Wl,-rpath,{os.path.dirname(SHIM)}"],
+            check=True,
+        )
+        report = self.path("report")
+        for mode, is_there in ((0o755, True), (0o4755, False)):
+            os.chmod(program, mode)
+            settings = {"HAKMEM": f"report={report}" if is_there else f"report={report},limit=wrong"}
+            user = None if is_there else 65534
+            done = subprocess.run([program], env=self.environment() | settings, capture_output=True, text=True, user=user)
+            self.assertEqual((done.returncode, done.stderr, os.path.exists(report)), (0, "", is_there))
+            if is_there:
+                os.unlink(report)
+
     def test_a_key_that_there_is_not_is_told_in_one_line(self):
         for item in ("reprot=/var/log/a/long/name/of/a/file", "x" * 2000):
             done = self.start(["/bin/true"], item)

@@ -375,15 +375,15 @@ class Limits(ProgramCase):
         found = self.run_code("""
             import hakmem, json
             errors = []
-            for hard, options in ((-5, {}), (1 << 70, {}), ("5M", {}), (10, {"soft": 20}), (1 << 30, {"soft": -1}),
-                                  (1 << 30, {"soft_callback": 5})):
+            for hard, options in ((-5, {}), (1 << 70, {}), ("5M", {}), ("", {}), ([], {}), (10, {"soft": 20}),
+                                  (1 << 30, {"soft": -1}), (1 << 30, {"soft_callback": 5})):
                 try:
                     hakmem.limit(hard, **options)
                 except Exception as error:
                     errors.append(type(error).__name__)
             print(json.dumps([errors, hakmem.stats()["hard_limit"], hakmem.stats()["soft_limit"]]))
         """)
-        names = ["ValueError", "OverflowError", "TypeError", "ValueError", "ValueError", "TypeError"]
+        names = ["ValueError", "OverflowError", *3 * ["TypeError"], "ValueError", "ValueError", "TypeError"]
         self.assertEqual(found, [names, 0, 0])
 
     @needs_objects

@@ -1,5 +1,6 @@
 """Programs that embed Python, and have it begin more than once."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,8 @@ from support import OBJ, ProgramCase, as_this_python, needs_objects, preloaded
 
 
 class Embedding(ProgramCase):
-    def embed(self, *arguments, env=None):
+    def build(self, source, *more):
+        """A program that embeds this Python."""
         library = sysconfig.get_config_var("LDLIBRARY") or ""
         folder = sysconfig.get_config_var("LIBDIR")
         if ".so" not in library or not (Path(folder) / library).exists():
@@ -31,11 +33,14 @@ class Embedding(ProgramCase):
             "-ldl",
             *as_this_python(),
         ]
-        tests = Path(__file__).parents[1]
-        source, support = tests / "python" / "embed.c", tests / "support"
+        support = Path(__file__).parents[1] / "support"
         subprocess.run(
-            ["cc", "-o", program, source, f"-I{support}", f"-I{header}", *linking], check=True
+            ["cc", "-o", program, source, f"-I{support}", f"-I{header}", *linking, *more], check=True
         )
+        return program
+
+    def embed(self, *arguments, env=None):
+        program = self.build(Path(__file__).parent / "embed.c")
         package = {"PYTHONHOME": sys.base_prefix, "PYTHONPATH": str(Path(hakmem.__file__).parents[1])}
         done = subprocess.run(
             [program, _launch.HOOK, *arguments],
@@ -49,6 +54,22 @@ class Embedding(ProgramCase):
 
     def test_three_cycles_of_initialize_and_finalize(self):
         self.assertEqual(self.embed("cycles"), "cycle 1: ours\ncycle 2: ours\ncycle 3: ours\n")
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can make such a program of another user")
+    def test_a_program_with_more_rights_than_its_user_has_no_settings(self):
+        """It has the hook by its linker: the loader itself forgets LD_PRELOAD there."""
+        hook, report = Path(_launch.HOOK), self.folder / "r.json"
+        (self.folder / "plain.c").write_text(
+            "#include <Python.h>\nint main(void) { Py_Initialize(); return Py_FinalizeEx() < 0; }\n"
+        )
+        program = self.build(self.folder / "plain.c", "-Wl,--no-as-needed", str(hook), f"-Wl,-rpath,{hook.parent}")
+        self.folder.chmod(0o755)
+        environment = {"PYTHONHOME": sys.base_prefix, "HAKMEM_REPORT": str(report)}
+        for mode, user in (0o755, None), (0o4755, 65534):
+            program.chmod(mode)
+            done = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=100, user=user)
+            self.assertEqual((done.returncode, done.stderr, report.exists()), (0, "", user is None))
+            report.unlink(missing_ok=True)
 
     def test_a_soft_limit_that_is_crossed_when_python_is_gone(self):
         text = "import hakmem; hakmem.limit(1 << 30, soft=100 << 20, soft_callback=lambda: print('late'))"

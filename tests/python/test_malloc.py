@@ -153,6 +153,19 @@ class Malloc(ProgramCase):
         env = preloaded(malloc=True, all_domains=True, limit=64 << 20)
         self.python(self.script(text), env=env)
 
+    def test_what_is_mapped_and_not_touched_is_no_reason_to_refuse(self):
+        for call in ("malloc(20 << 20)", "calloc(1, 20 << 20)", "realloc(small, 20 << 20)", "aligned_alloc(64, 20 << 20)"):
+            text = LIBC + f"""
+    import mmap
+    small = plain.malloc(100)
+    wide = mmap.mmap(-1, 30 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    p = plain.{call}
+    assert p
+    ctypes.memset(p, 1, 20 << 20)
+    """
+            with self.subTest(call):
+                self.python(self.script(text), env=preloaded(malloc=True, all_domains=True, limit=45 << 20))
+
     def test_free_keeps_errno(self):
         text = LIBC + """
     blocks = [held.malloc(n) for n in (10, 1000, 100000, 50 << 20)]

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import re
+import resource
 import shlex
 import shutil
 import signal
@@ -232,6 +233,13 @@ class Report(ProgramCase):
         done = self.hakmem("report", "x.json", check=False)
         self.assertEqual(done.returncode, 2)
         self.assertIn("x.json", done.stderr)
+
+        def bounded():
+            resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30))
+
+        done = self.hakmem("report", "/dev/zero", check=False, preexec_fn=bounded)
+        self.assertRegex(done.stderr, r"^hakmem: /dev/zero: not a report of hakmem [^\n]*\n$")
+        self.assertEqual(done.returncode, 2)
 
     def test_output_that_cannot_be_written(self):
         self.run_script("", "--report", "r.json")
@@ -470,6 +478,25 @@ class Environment(ProgramCase):
             done = self.run_script(text, "--limit=48M", *options)
             self.assertEqual(done.stdout.split(), ["12", "MemoryError", str(20 << 20)], done.stderr)
             self.assertRegex(done.stderr, r"^hakmem: the limit refused 60.0 MiB that [^\n]+ wanted to map itself, past malloc\n$")
+
+    def test_memory_that_children_would_share_is_under_the_limit_and_in_one_part(self):
+        text = """
+            import hakmem, mmap
+            try:
+                mmap.mmap(-1, 60 << 20)
+                print("granted")
+            except OSError as error:
+                print(error.errno)
+            kept = mmap.mmap(-1, 20 << 20)
+            for at in range(0, 20 << 20, 4096): kept[at] = 1
+            memory = hakmem.take_snapshot().report["memory"]
+            total = sum(part["bytes"] for part in memory["parts"])
+            print(abs(total - memory["resident_bytes"]) < memory["resident_bytes"] // 50)
+            print(sum(p["bytes"] for p in memory["parts"] if p["kind"] == "shared") >> 20)
+            print(sum(p["bytes"] for p in memory["parts"] if p["kind"] == "mapped") < 15 << 20)
+        """
+        done = self.run_script(text, "--limit=48M", "--all")
+        self.assertEqual(done.stdout.split(), ["12", "True", "20", "True"], done.stderr)
 
     def test_what_c_code_maps_has_its_line(self):
         text = """

@@ -2,13 +2,17 @@
 
 import json
 import os
+import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 import unittest
+from unittest import mock
 
+from hakmem import _remote
 from support import ProgramCase, compiler, plain_environment, preloaded
 
 # In C code, with the GIL held.
@@ -308,6 +312,29 @@ class Requests(SignalCase):
             self.assertIsNone(program.poll())
             self.assertEqual(self.reports("r-*.json"), [])
             program.kill()
+
+    def test_what_another_puts_in_the_place_of_the_report(self):
+        """Anybody may write into /tmp, and sees there what the program is about to name."""
+        self.run_script("pass", "--report", "r.json")
+        report = self.folder / "r.json"
+
+        def foreign(path):
+            shutil.copy(report, path)
+            os.chown(path, 65534, 65534)
+
+        ways = [os.mkfifo, lambda path: os.symlink(report, path), *([foreign] if os.geteuid() == 0 else [])]
+        for way in ways:
+            made = []
+
+            def ask(pid, wish, attempt, name, way=way, made=made):
+                made.append(f"/tmp/hakmem-{name:010x}.json")
+                way(made[0])
+
+            with mock.patch.object(_remote, "ask", ask), self.assertRaises(ValueError):
+                _remote.report(os.getpid())
+            self.assertEqual([os.path.lexists(path) for path in made], [False])
+        with mock.patch.object(_remote, "ask", lambda pid, wish, attempt, name: shutil.copy(report, f"/tmp/hakmem-{name:010x}.json")):
+            self.assertEqual(_remote.report(os.getpid())["process"]["runtime"]["name"], "python")
 
     def test_the_program_does_not_see_it(self):
         """No SIGCHLD, and no child that a wait finds."""

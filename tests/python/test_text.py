@@ -103,6 +103,20 @@ class Text(ProgramCase):
             "  resident 2.00 MiB: hakmem 1.00 MiB, the rest 1.00 MiB",
         )
 
+    def test_names_are_no_commands_to_the_terminal(self):
+        name = "a\x1b[2J\n\x9b\x7fb"
+        amounts = {"live_bytes": 3000, "live_blocks": 3, "asked_bytes": 2900}
+        found = report(
+            labels={name: {"live_bytes": 3000, "live_blocks": 3}},
+            sites=[{"file": f"/x/{name}.py", "function": name, "line": 12, **amounts}],
+            command=["python", name],
+        )
+        found["status"]["why"] = name
+        text = self.text_of(found)
+        self.assertEqual(sorted({c for c in text if not c.isprintable()}), ["\n"])
+        self.assertEqual(text.count("a?[2J???b"), 5)
+        self.assertEqual(len(text.splitlines()), len(self.text_of(report(sites=found["sites"])).splitlines()) + 1)
+
     def test_parts_of_resident_memory(self):
         found = as_file(report())
         found["memory"]["parts"] = [

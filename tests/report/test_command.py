@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import tempfile
@@ -27,6 +28,10 @@ def hakmem(*arguments, status=0, stdin=b""):
     if done.returncode != status:
         raise AssertionError(f"{arguments}: {done.returncode}: {done.stderr.decode(errors='replace')}")
     return done
+
+
+def bounded():
+    resource.setrlimit(resource.RLIMIT_DATA, (256 << 20, 256 << 20))
 
 
 # Objects and bytes: allocated, in use.
@@ -414,6 +419,8 @@ class Bad(Case):
         self.refused(good + b"x", "a broken report: line ")
         self.refused(b"[" * 100_000, "not a report")
         self.refused(b'{"a":' * 100_000, "not a report")
+        endless = subprocess.run([COMMAND, "report", "/dev/zero"], capture_output=True, timeout=60, preexec_fn=bounded)
+        self.assertEqual((endless.returncode, endless.stderr), (1, b"hakmem: /dev/zero: not a report of hakmem\n"))
         for cut in range(1, len(good), max(1, len(good) // 60)):
             known = b'"hakmem-report/' in good[:cut]
             self.refused(good[:cut], "a report that is cut off" if known else "not a report")

@@ -105,6 +105,7 @@ TEST_CASE("host: limits that leave no room for the reserve change nothing")
     CHECK(hak_reserve_limit(&other, vm.ctx, 0, HARD, HARD + 1, nullptr, nullptr) == -1);
     CHECK(hak_reserve_limit(&other, vm.ctx, HARD - KEPT + 1, HARD, KEPT, nullptr, nullptr) == -1);
     CHECK(hak_reserve_limit(&other, vm.ctx, HARD + 1, HARD, 0, nullptr, nullptr) == -1);
+    CHECK(hak_reserve_limit(&other, vm.ctx, 0, 3, 3, nullptr, nullptr) == -1);
     vm.fill();
     CHECK(committed(vm.ctx) <= HARD - KEPT);
 

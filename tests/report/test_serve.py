@@ -33,10 +33,10 @@ class Unix(http.client.HTTPConnection):
 
 
 class Case(test_command.Case):
-    def serve(self, *arguments, place="127.0.0.1:0"):
+    def serve(self, *arguments, place="127.0.0.1:0", user=None):
         """Starts the command, and returns it when it listens; self.port is where."""
         process = subprocess.Popen([COMMAND, "serve", "--listen", place, *map(str, arguments)],
-                                   stderr=subprocess.PIPE, text=True)
+                                   stderr=subprocess.PIPE, text=True, user=user)
         self.addCleanup(process.stderr.close)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
@@ -62,6 +62,48 @@ class Case(test_command.Case):
 
     def another(self, live, name="other", pid=99):
         return self.write(f"{pid}.json", json.dumps(test_top.report({"f": live}, name=name, pid=pid)))
+
+
+# A process that listens as one with hakmem does, in the folder that is its first argument.
+LISTENS = """
+import os, socket, sys
+place = os.path.join(sys.argv[1], str(os.getpid()))
+s = socket.socket(socket.AF_UNIX)
+s.bind(place)
+os.chmod(place, 0o666)
+s.listen(8)
+print(flush=True)
+report = sys.stdin.readline().replace("4242", str(os.getpid())).encode()
+while True:
+    c, _ = s.accept()
+    c.sendall(report)
+    c.close()
+"""
+
+
+class Folders(Case):
+    @unittest.skipIf(os.geteuid() != 0, "only root can be two others")
+    @unittest.skipUnless(os.path.exists("/usr/bin/python3"), "no /usr/bin/python3, which others may run")
+    def test_a_folder_that_another_made_has_no_processes(self):
+        user, other = 65531, 65532
+        folder = Path(f"/tmp/hakmem-{user}")
+        for owner, mode, status in ((other, 0o755, 503), (user, 0o777, 503), (user, 0o700, 200)):
+            folder.mkdir()
+            self.addCleanup(subprocess.run, ["rm", "-rf", str(folder)], check=True)
+            folder.chmod(mode)
+            os.chown(folder, owner, owner)
+            process = subprocess.Popen(["/usr/bin/python3", "-c", LISTENS, str(folder)], user=owner, text=True,
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            for file in (process.stdin, process.stdout):
+                self.addCleanup(file.close)
+            self.addCleanup(process.wait)
+            self.addCleanup(process.kill)
+            process.stdout.readline()
+            process.stdin.write(json.dumps(test_top.report({"f": 1000}, pid=4242)) + "\n")
+            process.stdin.flush()
+            self.serve(user=user)
+            self.assertEqual(self.ask("/")[0], status, (owner, oct(mode)))
+            subprocess.run(["rm", "-rf", str(folder)], check=True)
 
 
 class Answers(Case):

@@ -200,6 +200,20 @@ TEST_CASE("what others may write to is not taken", "[code]")
     CHECK(hak_wasm_code_put("/nowhere", "r", "m", 1, "c", 1, nullptr, 0) == -1);
 }
 
+TEST_CASE("what a process of the same number left, or is writing, is in nobody's way", "[code]")
+{
+    Folder folder;
+    REQUIRE(put(folder.path, "wasmtime 46", "module", "code") == 0);
+    const std::string name = folder.only();
+    for (unsigned i = 0; i < 300; i++)
+        std::ofstream(name + "." + std::to_string(getpid()) + "." + std::to_string(i)) << "half";
+    std::string why;
+    CHECK(put(folder.path, "wasmtime 46", "module", "other code", &why) == 0);
+    CHECK(why.empty());
+    CHECK(get(folder.path, "wasmtime 46", "module") == "other code");
+    CHECK(folder.names().size() == 301);
+}
+
 TEST_CASE("those that get meanwhile find one code or the other, whole", "[code]")
 {
     Folder folder;

@@ -23,7 +23,7 @@ int hak_reserve_limit(hak_reserve *r, hak_ctx *ctx, size_t soft, size_t hard, si
     const size_t most = (size_t)64 << 10;
     if (bytes == 0) bytes = hard / 8 < most ? hard / 8 : most;
     if (soft == 0) soft = hard / 4 * 3;
-    if (hard != 0 && (bytes > hard || soft > hard - bytes)) return -1;
+    if (hard != 0 && (bytes >= hard || soft > hard - bytes)) return -1; /* a rest of 0 would be no limit */
     r->ctx = ctx;
     r->soft = soft;
     r->hard = hard;

@@ -1,4 +1,4 @@
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE
 #include "base/options.h"
 
 #include "common/learn.h"
@@ -11,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* NULL = it is not there, or empty. */
+/* NULL = it is not there, or empty, or the program has more rights than its user. */
 static const char *setting(const char *name)
 {
-    const char *text = getenv(name);
+    const char *text = secure_getenv(name);
     return text && *text ? text : NULL;
 }
 
@@ -81,7 +81,7 @@ bool hkp_options_read(hkp_options *options)
     char pid[24];
     snprintf(pid, sizeof pid, "%ld", (long)getpid());
     /* A program that replaces itself keeps its number. */
-    const char *first = getenv("HAKMEM_PID");
+    const char *first = secure_getenv("HAKMEM_PID");
     *options = (hkp_options){.labels = labels ? labels : "off",
                              .mode = -1,
                              .profile = setting("HAKMEM_PROFILE"),

@@ -141,7 +141,8 @@ def limit(
     RuntimeError: hakmem serves no domain of this process, so that nothing would be limited."""
     if soft_callback is not None and not callable(soft_callback):
         raise TypeError("soft_callback is called without arguments; this is no function")
-    hard = hard or 0
+    if hard is None:
+        hard = 0
     if soft is None:
         soft = hard // 5 * 4 if soft_callback else 0
     if (hard or soft) and not serves("raw", "mem", "obj"):

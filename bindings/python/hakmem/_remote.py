@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import secrets
+import stat
 import time
 
 from hakmem import _hakmem, _report
@@ -52,8 +53,30 @@ def trim(pid):
     return before, last
 
 
+def user(pid):
+    """Whose files are those that the program makes."""
+    with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+        return next(int(line.split()[4]) for line in file if line.startswith("Uid:"))
+
+
+def opener(pid):
+    """Opens the file that the program wrote, and nothing else: anybody can write where it is."""
+    owner = user(pid)
+
+    def opens(path, flags):
+        fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        found = os.fstat(fd)
+        if stat.S_ISREG(found.st_mode) and found.st_uid == owner:
+            return fd
+        os.close(fd)
+        raise ValueError("another program has taken this place")
+
+    return opens
+
+
 def report(pid):
     """The report of a running program, which waits until it is written."""
+    opens = opener(pid)
     for attempt, patience in enumerate(ATTEMPTS):
         name = secrets.randbits(39)
         # What the program calls /tmp: it may be in a container.
@@ -62,9 +85,11 @@ def report(pid):
         end = time.monotonic() + patience + MORE
         while time.monotonic() < end:
             time.sleep(STEP)
-            if os.path.exists(file):
+            if os.path.lexists(file):
                 try:
-                    return _report.load(file)
+                    return _report.load(file, opens)
+                except OSError as error:
+                    raise ValueError(f"{file}: {error.strerror}") from None
                 finally:
                     with contextlib.suppress(OSError):
                         os.unlink(file)

@@ -67,11 +67,14 @@ def lines_of(context):
     return context.get("lines", context.get("stacks") if "profile" not in context else None)
 
 
-def load(path):
+def load(path, opener=None):
     """A report; ValueError if the file is none."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            report = json.load(file)
+        with open(path, encoding="utf-8", errors="replace", opener=opener) as file:
+            text = file.read(1 << 20)
+            if text.strip() and not text.lstrip().startswith("{"):
+                raise ValueError("it is no object")  # a device has no end
+            report = json.loads(text + file.read())
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: not a report of hakmem ({error})") from None
     if not isinstance(report, dict) or report.get("schema") != SCHEMA:
@@ -179,9 +182,13 @@ def rows(header, lines):
     return [form(header), *map(form, lines)]
 
 
+# What a terminal would not show but do.
+CONTROLS = dict.fromkeys((*range(32), *range(127, 160)), "?")
+
+
 def plain(text):
-    """Without what C has no text for."""
-    return text.encode("utf-8", "replace").decode().replace("\0", "?")
+    """Without what C has no text for, and control characters: names are those of the program."""
+    return text.encode("utf-8", "replace").decode().translate(CONTROLS)
 
 
 def number(n):
@@ -270,7 +277,7 @@ def difference(before, after):
     lines = rows(
         ("label", "change", "blocks", "now"),
         [
-            (d.key, f"{d.size_diff:+,}", f"{d.count_diff:+,}", f"{d.size:,}")
+            (plain(d.key), f"{d.size_diff:+,}", f"{d.count_diff:+,}", f"{d.size:,}")
             for d in after.compare_to(before)
             if d.size_diff or d.count_diff
         ],

@@ -242,11 +242,16 @@ bool hkp_limit_charge(size_t now, bool insists)
 
 bool (*hkp_limit_settles)(void);
 
+bool hkp_limit_leaves_more(void)
+{
+    return limit.hard && hkp_limit_settles && hkp_limit_settles();
+}
+
 void *hkp_allocate_aside(hak_ctx *heap, void *old, size_t n, hak_label label, hak_site site)
 {
     enum { SMALL = 1280 }; /* the state of a thread takes 1096 bytes in 3.15, 936 in 3.14 */
     hkp_counts *mine = hkp_counted;
-    if (limit.hard && hkp_limit_settles && hkp_limit_settles()) {
+    if (hkp_limit_leaves_more()) {
         void *p = old ? hak_realloc(heap, old, n) : hak_alloc_cs(heap, n, label, site);
         if (p) return p;
     }

@@ -79,6 +79,9 @@ HKP_INLINE void hkp_time_passes(void)
     if (HKP_UNLIKELY(calls % 64 == 0)) hkc_process_tick();
 }
 
+/* Whether a block that the limit refused is to be asked for once more: mappings leave more of the limit by now. */
+bool hkp_limit_leaves_more(void) HKP_HIDDEN;
+
 /* A small block, or old made one, where the limit refused it: of what is set aside. A thread has so many
  * until one is refused all the same, which raises MemoryError: then it has them anew, to handle that. NULL =
  * refused. */

@@ -232,8 +232,7 @@ static bool is_left(void)
 /* It was written by a copy. */
 static void settle(void)
 {
-    if (file.part[0]) unlink(file.part); /* this thread was about to write it */
-    file.part[0] = '\0';
+    hkc_file_abandon(&file); /* this thread was about to write it */
     written = true;
     shown = -1;
 }

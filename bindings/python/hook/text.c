@@ -31,6 +31,20 @@ static void amount(hkp_out *out, const char *before, const char *sign, size_t n)
     }
 }
 
+/* Puts a text of the program, in which nothing is a command to a terminal. */
+static void plain(hkp_out *out, const char *text, size_t n)
+{
+    char part[128];
+    for (size_t i = 0, some; i < n; i += some) {
+        some = n - i < sizeof part ? n - i : sizeof part;
+        if (some < n - i && (unsigned char)text[i + some - 1] == 0xC2)
+            some--; /* not between two bytes of one */
+        memcpy(part, text + i, some);
+        hkc_report_plain(part, some);
+        hkp_out_bytes(out, part, some);
+    }
+}
+
 /* The beginning of a text, which is cut at a character. */
 static void beginning(hkp_out *out, const char *text, size_t most)
 {
@@ -38,10 +52,10 @@ static void beginning(hkp_out *out, const char *text, size_t most)
     if (n > most) {
         for (n = most - 3; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80; n--)
             continue;
-        hkp_out_bytes(out, text, n);
+        plain(out, text, n);
         hkp_out_text(out, "...");
     } else {
-        hkp_out_bytes(out, text, n);
+        plain(out, text, n);
     }
 }
 
@@ -103,7 +117,7 @@ static void place(hkp_out *out, const hkp_site_info *s, size_t most)
     size_t n = strlen(where);
     const char *file = end_of(s->file, n + FOLDER < most ? most - n : FOLDER, &before);
     hkp_out_text(out, before);
-    hkp_out_text(out, file);
+    plain(out, file, strlen(file));
     beginning(out, where, most - FOLDER);
 }
 
@@ -174,7 +188,7 @@ static void head(const hkp_text *t, hkp_out *out)
     }
     if (*t->why) {
         hkp_out_text(out, "\n  note: ");
-        hkp_out_text(out, t->why);
+        plain(out, t->why, strlen(t->why));
     }
     hkp_out_text(out, "\n\n");
 }

@@ -332,7 +332,10 @@ static void *process_aligned_alloc(size_t align, size_t n)
     hak_label label = hkp_label(HKP_MALLOC, HKP_WHERE());
     hak_ctx *heap = hkp_heap();
     if (!heap) return hkp_refused(HKP_MALLOC);
-    void *p = hak_aligned_alloc_cs(heap, align, HKP_ROUND(n), label, (hak_site)__builtin_return_address(0));
+    const hak_site site = (hak_site)__builtin_return_address(0);
+    void *p = hak_aligned_alloc_cs(heap, align, HKP_ROUND(n), label, site);
+    if (HKP_UNLIKELY(!p) && hkp_limit_leaves_more())
+        p = hak_aligned_alloc_cs(heap, align, HKP_ROUND(n), label, site);
     if (!p) return hkp_refused(HKP_MALLOC);
     if (HKP_COUNTED && label == 0) hkp_count(heap, HKP_MALLOC, p, 1);
     hkp_made(heap, p, n, hkp_mark(HKP_MALLOC));

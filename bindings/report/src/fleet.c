@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct hkr_member {
@@ -79,13 +80,24 @@ static void ask(hkr_fleet *f, const char *what)
     more[f->count++] = r;
 }
 
+/* Opens the folder if nobody else can have put something there: its place is open to all. NULL = no. */
+static DIR *open_own(const char *folder)
+{
+    struct stat is;
+    DIR *all = opendir(folder);
+    if (!all || (fstat(dirfd(all), &is) == 0 && is.st_uid == geteuid() && (is.st_mode & 077) == 0))
+        return all;
+    closedir(all);
+    return NULL;
+}
+
 /* Asks every process that has a socket in the folder of this user. */
 static void ask_all(hkr_fleet *f)
 {
     char folder[HKC_LIVE_PATH];
     hkc_live_path(folder, geteuid(), 1);
     *strrchr(folder, '/') = '\0';
-    DIR *all = opendir(folder);
+    DIR *all = open_own(folder);
     for (const struct dirent *one; all && (one = readdir(all));)
         if (one->d_name[strspn(one->d_name, "0123456789")] == '\0') ask(f, one->d_name);
     if (all) closedir(all);

@@ -18,8 +18,19 @@
 
 /* ---- The file ------------------------------------------------------------------------------------ */
 
+/* Whether it may be one, by its beginning. */
+static bool begins_as_object(const hkr_report *r)
+{
+    const char *at = r->text, *end = at + r->size;
+    while (at < end && strchr(" \t\r\n", *at) && *at)
+        at++;
+    return at == end || *at == '{';
+}
+
+/* What is none is not read to its end, which a device does not have. */
 static bool read_all(hkr_report *r, FILE *in, size_t most, char *error)
 {
+    enum { BEGINNING = 1 << 20 };
     for (size_t room = 0;;) {
         if (room - r->size < 2) {
             room = room ? 2 * room : 1 << 16;
@@ -30,6 +41,8 @@ static bool read_all(hkr_report *r, FILE *in, size_t most, char *error)
         size_t n = fread(r->text + r->size, 1, room - r->size - 1, in);
         r->size += n;
         if (r->size > most) return hkr_fail(error, "%s: more than %zu bytes", r->path, most);
+        if (r->size >= BEGINNING && !begins_as_object(r))
+            return hkr_fail(error, "%s: not a report of hakmem", r->path);
         if (n > 0) continue;
         if (!ferror(in) || errno != EINTR) break;
         clearerr(in); /* a signal, as where a window changes its size */

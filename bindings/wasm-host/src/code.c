@@ -113,13 +113,19 @@ int hak_wasm_code_get(const char *folder, const char *runtime, const void *modul
 /* NULL = it is there, else what went wrong. */
 static const char *put_file(int dir, const char *name, const void *code, size_t code_size)
 {
+    enum { TRIES = 1000 };
     static _Atomic unsigned puts;
     char new_name[NAME + 32];
     uint8_t head[HEAD];
+    int file = -1, tries = 0;
     memcpy(head, mark, sizeof mark);
     hash_of(name, code, code_size, head + sizeof mark);
-    snprintf(new_name, sizeof new_name, "%s.%ld.%u", name, (long)getpid(), puts++);
-    const int file = openat(dir, new_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    /* In a container each process has the same number: one that was killed may have left a file of the name, or
+     * one of another container may be writing to it. */
+    do {
+        snprintf(new_name, sizeof new_name, "%s.%ld.%u", name, (long)getpid(), puts++);
+        file = openat(dir, new_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    } while (file < 0 && errno == EEXIST && ++tries < TRIES);
     if (file < 0) return strerror(errno);
     bool ok = !hkc_pipe_write_all(file, head, HEAD) && !hkc_pipe_write_all(file, code, code_size);
     ok = close(file) == 0 && ok;

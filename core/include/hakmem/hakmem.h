@@ -183,7 +183,7 @@ HAK_API hak_label hak_label_define(hak_ctx *ctx, const char *name);
 
 /* Is told that the context grew over its soft limit: `committed` bytes, where the limit is `limit`. Runs at
  * the start of an allocation, on the allocating thread, outside any lock. May free and allocate in ctx, for
- * instance to run the runtime's collector. */
+ * instance to run the runtime's collector, but not destroy or retire ctx, nor call hak_ctx_thread_done. */
 typedef void hak_pressure_fn(hak_ctx *ctx, void *user, size_t committed, size_t limit);
 /* Limits the committed bytes of ctx, metadata included; 0 = no limit. The context never passes the hard
  * limit: it gives up its caches first, then allocations return NULL. Each crossing of the soft limit calls

@@ -102,7 +102,7 @@ size_t hak_guard_text(const hak_guard_report *report, char *out, size_t room)
     hk_text_number(&t, (uintptr_t)r.p, 16);
     if (r.label_name[0]) {
         hk_text_put(&t, ", label ");
-        hk_text_put(&t, r.label_name);
+        hk_text_name(&t, r.label_name);
     }
     hk_text_put(&t, "\n");
     put_event(&t, "  allocated", &r.allocated);

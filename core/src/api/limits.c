@@ -23,13 +23,14 @@ int hak_limit(hak_ctx *ctx, size_t soft, size_t hard, hak_pressure_fn *fn, void 
     ctx = hk_whole(ctx);
     if (hard && soft > hard) return -1;
     hk_whole_lock(ctx);
+    bool other = soft != hk_get(&ctx->account.soft); /* nobody is told of the old one any more */
     hk_set(&ctx->account.soft, soft);
     hk_set(&ctx->account.hard, hard);
     if (ctx->heaps) atomic_store(&ctx->heaps->account.hard, hard);
     ctx->host.on_pressure = fn;
     ctx->host.pressure_user = user;
-    ctx->account.pressure = false;
-    if (ctx->heaps) atomic_store(&ctx->heaps->account.crossed, false);
+    if (other) ctx->account.pressure = false;
+    if (other && ctx->heaps) atomic_store(&ctx->heaps->account.crossed, false);
     hk_whole_unlock(ctx);
     return 0;
 }

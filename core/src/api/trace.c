@@ -150,7 +150,7 @@ static size_t line(const hak_ctx *ctx, const hak_trace_call *c, char *out)
     hk_text_number(&t, (uintptr_t)c->p, 16);
     if (c->label) {
         hk_text_put(&t, ", label ");
-        hk_text_put(&t, hk_label_name(ctx, hk_label_known(ctx, c->label)));
+        hk_text_name(&t, hk_label_name(ctx, hk_label_known(ctx, c->label)));
     }
     if (c->site) {
         hk_text_put(&t, ", site ");

@@ -1,5 +1,7 @@
 #include "base/quota.h"
 
+#include <errno.h>
+
 hak_quota *hak_quota_new_os(const hak_os *given, hak_quota *parent, size_t hard)
 {
     hak_os os;
@@ -67,22 +69,52 @@ static size_t show(hak_quota *q, size_t n)
     return atomic_fetch_add(&q->used, n);
 }
 
-/* From the leaf up, so that a group that refuses takes nothing from those beside and above it. The bytes are
- * shown when all have agreed. A request that cannot succeed is refused before anything is taken; otherwise
- * groups below the one that refuses would have less room for others meanwhile. */
-bool hk_quota_charge(hak_quota *q, size_t n, size_t *before)
+/* Returns whether n more fits what all groups show. */
+static bool fits_shown(const hak_quota *q, size_t n)
 {
-    *before = 0;
-    if (!q) return true;
-    for (hak_quota *at = q; at; at = at->parent)
-        if (!fits_limit(atomic_load(&at->used), atomic_load(&at->hard), n)) return false;
+    for (; q; q = q->parent)
+        if (!fits_limit(atomic_load(&q->used), atomic_load(&q->hard), n)) return false;
+    return true;
+}
+
+/* Takes from the leaf up, so that a group that refuses takes nothing from those beside and above it. */
+static bool take_all(hak_quota *q, size_t n)
+{
     for (hak_quota *at = q; at; at = at->parent) {
         if (take_one(at, n)) continue;
         give_back(q, at, n);
         return false;
     }
-    *before = show(q, n);
     return true;
+}
+
+/* Yields after some rounds, then sleeps: a thread of a lower priority may be the one that is waited for. */
+static void wait_a_moment(unsigned round)
+{
+    enum { SPINS = 64, YIELDS = 64, SLEEP_NS = 32 << 10 };
+    const int error = errno;
+    if (round >= SPINS + YIELDS) hk_os_sleep(SLEEP_NS);
+    else if (round >= SPINS) hk_os_yield();
+    errno = error;
+}
+
+/* Refuses a request that does not fit what the groups show, and shows the bytes when all groups have agreed.
+ * What others have taken and do not show yet is no reason to refuse: a group above may refuse them, and they
+ * give it back after a few instructions. The wait for them has an end, because a fork leaves behind what other
+ * threads had taken just then. */
+bool hk_quota_charge(hak_quota *q, size_t n, size_t *before)
+{
+    enum { ROUNDS = 1024 };
+    *before = 0;
+    if (!q) return true;
+    for (unsigned round = 0; fits_shown(q, n) && round < ROUNDS; round++) {
+        if (take_all(q, n)) {
+            *before = show(q, n);
+            return true;
+        }
+        wait_a_moment(round);
+    }
+    return false;
 }
 
 void hk_quota_refund(hak_quota *q, size_t n)

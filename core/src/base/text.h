@@ -10,6 +10,8 @@ typedef struct hk_text {
 } hk_text;
 
 void hk_text_put(hk_text *t, const char *s);
+/* A name that may be a guest's: control characters, newlines too, become '?'. */
+void hk_text_name(hk_text *t, const char *s);
 /* base 16 with 0x, or 10. */
 void hk_text_number(hk_text *t, uintptr_t n, unsigned base);
 /* Ends it. Returns its bytes without the zero. */

@@ -44,7 +44,7 @@ typedef struct hak_reserve {
 
 /* Sets the limits of ctx and keeps the last `bytes` of the hard one back. hard 0 = no limit and no reserve.
  * bytes 0 = an eighth of hard, 64 KiB at most. soft 0 = three quarters of hard; fn is called as by hak_limit
- * and may be NULL. Returns 0, or -1 if soft or bytes is above hard, or soft above hard - bytes; then nothing
+ * and may be NULL. Returns 0, or -1 if soft is above hard - bytes, or hard is not above bytes; then nothing
  * changed. */
 HAK_API int hak_reserve_limit(hak_reserve *reserve, hak_ctx *ctx, size_t soft, size_t hard, size_t bytes,
                               hak_pressure_fn *fn, void *user);
