@@ -370,6 +370,9 @@ PYTHON
     unoptimized)
         unoptimized -O0
         unoptimized -Og
+        # What ThreadSanitizer's tree compiles has other attributes.
+        "$CC" -std=c11 -O1 -Wall -Wextra -Wpedantic -Wconversion -Werror -fsanitize=thread -I. -fsyntax-only hakmem.c ||
+            fail "the core has warnings where it is compiled for ThreadSanitizer"
         # Headers of macOS bring functions of sockets and more: no function of the one file may have the name of one of libc.
         headers=()
         for header in sys/socket.h netdb.h unistd.h sys/stat.h sys/wait.h signal.h time.h math.h ctype.h stdio.h stdlib.h \
