@@ -355,6 +355,10 @@ assert needed == {one["name"] for one in port["dependencies"]}, needed
 PYTHON
         "$CMAKE" "-DPORT_FOLDER=$SOURCE/cmake/vcpkg" "-DFOLDER=$scratch/port" "-DCC=$CC" -P "$here/vcpkg.cmake" ||
             fail "the portfile fails"
+        # What vcpkg looks for itself in a package: empty folders, and paths of the machine in files of text.
+        empty=$(find "$scratch/port/packages" -type d -empty)
+        [[ -z $empty ]] || fail "empty: $empty"
+        ! grep -rIlF "$scratch" "$scratch/port/packages" || fail "these have paths of this machine"
         mv "$scratch/port/packages" "$scratch/moved"
         must_exist "$scratch/moved/share/hakmem/copyright"
         must_not_exist "$scratch"/moved/{debug/include,debug/share,share/doc,lib/cmake,debug/lib/cmake}
@@ -370,6 +374,9 @@ PYTHON
     unoptimized)
         unoptimized -O0
         unoptimized -Og
+        # What ThreadSanitizer's tree compiles has other attributes.
+        "$CC" -std=c11 -O1 -Wall -Wextra -Wpedantic -Wconversion -Werror -fsanitize=thread -I. -fsyntax-only hakmem.c ||
+            fail "the core has warnings where it is compiled for ThreadSanitizer"
         # Headers of macOS bring functions of sockets and more: no function of the one file may have the name of one of libc.
         headers=()
         for header in sys/socket.h netdb.h unistd.h sys/stat.h sys/wait.h signal.h time.h math.h ctype.h stdio.h stdlib.h \

@@ -74,6 +74,17 @@ case $case in
         "$cargo" build --locked --offline --quiet --ignore-rust-version --example server
         python3 "$(dirname "$here")/test_server.py" "$CARGO_TARGET_DIR/debug/examples/server" "$HAKMEM_GUEST"
         ;;
+    other)
+        # What there is not for another system is said before a compiler for it is looked for.
+        mkdir -p "$CARGO_TARGET_DIR"
+        says() { # line, arguments for cargo
+            ! "$cargo" check --locked --offline --quiet -p hakmem-sys "${@:2}" 2>"$CARGO_TARGET_DIR/said" || exit 1
+            [[ $(grep -c '^ *hakmem: ' "$CARGO_TARGET_DIR/said") -eq 1 ]] && grep -q "^ *$1\$" "$CARGO_TARGET_DIR/said" ||
+                { cat "$CARGO_TARGET_DIR/said"; exit 1; }
+        }
+        says "hakmem: the feature wasm is for Linux, this is macos" --features wasm --target aarch64-apple-darwin
+        says "hakmem: the core needs gcc or clang: on Windows a target .*-windows-gnu, or CC=clang-cl" --target x86_64-pc-windows-msvc
+        ;;
     package)
         # The packages have the C sources as files, and build outside of the tree. Until hakmem-sys is published, cargo
         # 1.84 and later would look for it in the index.

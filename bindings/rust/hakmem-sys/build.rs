@@ -4,15 +4,8 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 fn main() {
+    refuse_other_systems();
     let wasm = env::var_os("CARGO_FEATURE_WASM").is_some();
-    let os = env::var("CARGO_CFG_TARGET_OS").expect("cargo sets it");
-    if wasm && os != "linux" {
-        // Before the C compiler has its say, which would be a page.
-        eprintln!(
-            "hakmem-sys: the feature `wasm` is for Linux alone, and the target is {os}: build without the feature"
-        );
-        std::process::exit(1);
-    }
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("core");
     let mut sources = Vec::new();
     for folder in folder(&root.join("src")) {
@@ -37,6 +30,21 @@ fn main() {
     }
     println!("cargo:rerun-if-changed={}", root.display());
     println!("cargo:include={}", root.join("include").display());
+}
+
+/// Says in one line what there is not for a system, in place of a compiler's errors.
+fn refuse_other_systems() {
+    let of_target = |name: &str| env::var(format!("CARGO_CFG_TARGET_{name}")).unwrap_or_default();
+    let system = of_target("OS");
+    let clang_cl = || cc::Build::new().try_get_compiler().is_ok_and(|tool| tool.is_like_clang_cl());
+    if env::var_os("CARGO_FEATURE_WASM").is_some() && system != "linux" {
+        eprintln!("hakmem: the feature wasm is for Linux, this is {system}");
+    } else if of_target("ENV") == "msvc" && !clang_cl() {
+        eprintln!("hakmem: the core needs gcc or clang: on Windows a target ...-windows-gnu, or CC=clang-cl");
+    } else {
+        return;
+    }
+    std::process::exit(1);
 }
 
 /// What bindings/wasm-host/CMakeLists.txt takes of the folders beside it.

@@ -42,15 +42,20 @@ enum { HK_BESIDE = 64 };
  * ThreadSanitizer does not see. */
 #if defined(__SANITIZE_THREAD__)
 #define HK_RACY __attribute__((noinline, no_sanitize_thread))
-#define HK_LOCK_PLAIN 1
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define HK_RACY __attribute__((noinline, no_sanitize("thread")))
+#endif
+#endif
+/* Inline functions of that kind. ThreadSanitizer's are plain ones: gcc warns of what is inline and is not to be. */
+#ifdef HK_RACY
 #define HK_LOCK_PLAIN 1
-#endif
-#endif
-#ifndef HK_RACY
+#define HK_RACY_INLINE HK_RACY __attribute__((unused)) static
+#define HK_RACY_ALWAYS HK_RACY_INLINE
+#else
 #define HK_RACY
+#define HK_RACY_INLINE static inline
+#define HK_RACY_ALWAYS HK_INLINE
 #endif
 /* States what holds whatever the program does: wrong pointers and writes to other blocks break none of these.
  * With HAKMEM_ASSERT, as in the trees with sanitizers and of the fuzz targets, the program stops where one

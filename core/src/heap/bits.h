@@ -50,8 +50,8 @@ HK_INLINE hk_place hk_place_of(const hak_ctx *ctx, const hk_extent *e, unsigned 
 }
 
 /* Number of the block that starts at p, which lies in the slab found here; -1 = none does. */
-HK_RACY static inline int hk_slab_index(const hak_ctx *ctx, const hk_extent *e, unsigned kind, const void *p,
-                                        hk_slab **slab)
+HK_RACY_INLINE int hk_slab_index(const hak_ctx *ctx, const hk_extent *e, unsigned kind, const void *p,
+                                 hk_slab **slab)
 {
     hk_place at = hk_place_of(ctx, e, kind, p);
     *slab = at.slab;

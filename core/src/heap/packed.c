@@ -448,7 +448,7 @@ void hk_packed_free_class(hak_ctx *ctx, void *p, const hk_bin *bin)
 }
 
 /* The marks looked at are 57 to 64. Returns the size by 64 more; 0 = the end of the block is farther away. */
-HK_RACY HK_INLINE size_t size_wide(const hak_ctx *ctx, const void *p)
+HK_RACY_ALWAYS size_t size_wide(const hak_ctx *ctx, const void *p)
 {
     size_t unit = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT;
     uint64_t more;

@@ -114,7 +114,7 @@ HK_INLINE void hk_group_mark_free(hk_group g, size_t offset)
 }
 
 /* Other threads may be asking about a block that they hold. */
-HK_RACY static inline bool hk_bit_is_set(const uint64_t *bits, size_t i)
+HK_RACY_INLINE bool hk_bit_is_set(const uint64_t *bits, size_t i)
 {
     return bits[i / 64] >> (i % 64) & 1;
 }
@@ -130,7 +130,7 @@ static inline bool hk_group_is_start(hk_group g, size_t offset)
 }
 
 /* Offset of the first start in this word and those behind it. */
-HK_RACY static inline size_t hk_group_start_from(hk_group g, size_t word)
+HK_RACY_INLINE size_t hk_group_start_from(hk_group g, size_t word)
 {
     const uint64_t *starts = hk_group_starts(g);
     size_t words = g.size / 512, i = word;
@@ -144,7 +144,7 @@ HK_RACY static inline size_t hk_group_start_from(hk_group g, size_t word)
 
 /* Offset of the first start behind the one at `offset`: where the block at `offset` ends. A thread that holds
  * the block may ask while the heap's own thread works: the mark behind a live block does not move. */
-HK_RACY static inline size_t hk_group_next(hk_group g, size_t offset)
+HK_RACY_INLINE size_t hk_group_next(hk_group g, size_t offset)
 {
     const uint64_t *starts = hk_group_starts(g);
     size_t at = (offset >> 3) + 1, words = g.size / 512, i = at / 64;
@@ -274,7 +274,7 @@ HK_INLINE const hk_extent *hk_packed_extent(const hak_ctx *ctx, const void *p)
 }
 
 /* Whether p is the region's start, which is marked as those of blocks are. */
-HK_RACY HK_INLINE bool hk_packed_is_region(const hak_ctx *ctx, const void *p)
+HK_RACY_ALWAYS bool hk_packed_is_region(const hak_ctx *ctx, const void *p)
 {
     return p == ctx->packed.at && p != ctx->packed.end;
 }

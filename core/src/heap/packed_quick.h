@@ -50,7 +50,7 @@ HK_INLINE const char *hk_packed_marks_at(const hak_ctx *ctx, const void *p, size
 
 /* Returns the marks from the byte of p's mark on. The table ends with a word of ones. Other threads may be changing
  * other bits. */
-HK_RACY static inline uint64_t hk_packed_marks(const hak_ctx *ctx, const void *p, size_t unit)
+HK_RACY_INLINE uint64_t hk_packed_marks(const hak_ctx *ctx, const void *p, size_t unit)
 {
     uint64_t marks;
     memcpy(&marks, hk_packed_marks_at(ctx, p, unit), sizeof marks);
