@@ -1,5 +1,7 @@
-/* hotpath WORK N: N rounds of one kind of work, for instruction counts by callgrind. The functions to be
- * counted are called from here and from nowhere else, so that a collector may switch on by their names. */
+/* hotpath WORK N...: N rounds of one kind of work, for instruction counts by callgrind. The functions to be
+ * counted are called from here and from nowhere else, so that a collector may switch on by their names.
+ * Several kinds run one after another, each in a process of its own, so that callgrind starts once for all. */
+#define _POSIX_C_SOURCE 200809L
 #include <hakmem/hakmem.h>
 #include <hakmem/learn.h>
 #include <hakmem/profile.h>
@@ -10,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { SMALL = 64, RUN = 20 * 1024, BATCH = 8, SLOTS = 400, FILL = 4000, LIMIT = 400 << 10 };
 
@@ -236,16 +240,29 @@ static int work(size_t w, size_t rounds)
     return 0;
 }
 
+static int named(const char *name, const char *rounds)
+{
+    for (size_t w = 0; w < sizeof works / sizeof *works; w++)
+        if (strcmp(name, works[w].name) == 0) return work(w, strtoul(rounds, NULL, 10));
+    fprintf(stderr, "hotpath: no work %s\n", name);
+    return 2;
+}
+
 int main(int argc, char **argv)
 {
-    if (argc != 3) {
-        fprintf(stderr, "usage: hotpath WORK ROUNDS\n");
+    if (argc < 3 || argc % 2 == 0) {
+        fprintf(stderr, "usage: hotpath WORK ROUNDS...\n");
         return 2;
     }
-    for (size_t w = 0; w < sizeof works / sizeof *works; w++) {
-        if (strcmp(argv[1], works[w].name)) continue;
-        return work(w, strtoul(argv[2], NULL, 10));
+    if (argc == 3) return named(argv[1], argv[2]);
+    for (int i = 1; i < argc; i += 2) {
+        pid_t child = fork();
+        if (child == 0) return named(argv[i], argv[i + 1]);
+        int status = 0;
+        if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {
+            fprintf(stderr, "hotpath: %s %s failed\n", argv[i], argv[i + 1]);
+            return 1;
+        }
     }
-    fprintf(stderr, "hotpath: no work %s\n", argv[1]);
-    return 2;
+    return 0;
 }

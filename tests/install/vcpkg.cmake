@@ -10,9 +10,10 @@ function(run)
     endif()
 endfunction()
 
-set(compiler -DCMAKE_C_COMPILER=${CC})
+# As configure.sh does: ccache has the objects of the release.
+set(compiler -DCMAKE_C_COMPILER=${CC} -DHAKMEM_WERROR=ON)
 if(TOOLCHAIN)
-    set(compiler -DCMAKE_TOOLCHAIN_FILE=${TOOLCHAIN})
+    set(compiler -DCMAKE_TOOLCHAIN_FILE=${TOOLCHAIN} -DHAKMEM_WERROR=ON)
 endif()
 
 function(vcpkg_cmake_configure)

@@ -3,6 +3,7 @@
 
 test_states.py PROGRAM ROW... with rows kind:what:share, for example hakmem:close:0.45: at most that share of what the
 built-in allocator takes. Counts of callgrind, so that the machine does not matter."""
+import functools
 import re
 import shutil
 import subprocess
@@ -12,8 +13,9 @@ SKIP = 77
 COUNT = 60
 
 
+@functools.lru_cache(maxsize=None)
 def instructions(program, kind, what):
-    """Returns the thousands of instructions that a state takes."""
+    """Returns the thousands of instructions that a state takes. Several rows ask for the built-in allocator's."""
     command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
                f"--toggle-collect={what}_states", program, kind, str(COUNT)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
