@@ -23,18 +23,6 @@ wanted=$(sed -n 's/^rust-version = "1\.\(.*\)"/\1/p' Cargo.toml)
 case $case in
     test)
         "$cargo" test --locked --offline --quiet --features hakmem-sys/wasm
-        # Elsewhere the feature is one sentence, in place of what a compiler says.
-        for target in x86_64-apple-darwin x86_64-pc-windows-gnu; do
-            if "$cargo" check --locked --offline --quiet -p hakmem-sys --features wasm --target "$target" 2>"$3.log"; then
-                echo "the feature wasm was built for $target"
-                exit 1
-            fi
-            cat "$3.log"
-            grep -q 'hakmem-sys: the feature `wasm` is for Linux alone, and the target is [a-z]*: build without' "$3.log"
-            if grep -q 'error occurred\|fatal error\|panicked' "$3.log"; then
-                exit 1
-            fi
-        done
         ;;
     example)
         output=$("$cargo" run --locked --offline --quiet --release --example tenants)
@@ -83,6 +71,7 @@ case $case in
                 { cat "$CARGO_TARGET_DIR/said"; exit 1; }
         }
         says "hakmem: the feature wasm is for Linux, this is macos" --features wasm --target aarch64-apple-darwin
+        says "hakmem: the feature wasm is for Linux, this is windows" --features wasm --target x86_64-pc-windows-gnu
         says "hakmem: the core needs gcc or clang: on Windows a target .*-windows-gnu, or CC=clang-cl" --target x86_64-pc-windows-msvc
         ;;
     package)
