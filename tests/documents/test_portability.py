@@ -98,6 +98,19 @@ class Portability(unittest.TestCase):
             self.assertRegex(text, r'message\(STATUS "hakmem: on Windows [^"]+', folder)
         self.assertIn("there is no such part", (SOURCE / "CMakeLists.txt").read_text())
 
+    def test_the_workflow_has_a_runner_for_each_system_that_nothing_here_is(self):
+        workflow = (SOURCE / ".github/workflows/test.yml").read_text()
+        job = re.search(r"^  native:\n(.*?)(?=^  \w)", workflow, re.M | re.S)[1]
+        self.assertIn("run: tests/core/native.sh ", job)
+        for system in "macos", "windows":
+            self.assertRegex(job, rf"runner: {system}-")
+        self.assertIn("add_test(NAME core_native ", (SOURCE / "tests/CMakeLists.txt").read_text())
+
+    def test_guides_name_the_processors_of_the_table(self):
+        for page, part in ("wasm", "WASM hosts"), ("wasmtime", "WASM hosts"), ("python-labels", "Python"), ("python-profile", "Python"):
+            text = (SOURCE / f"docs/guide/{page}.md").read_text()
+            self.assertEqual("aarch64" in text, self.cells["Linux aarch64", part] != NO, page)
+
     def test_all_systems_of_the_core_are_in_the_table(self):
         system = (SOURCE / "core/src/base/system.h").read_text()
         words = {"__linux__": "Linux", "__APPLE__": "macOS", "__FreeBSD__": "FreeBSD", "_WIN32": "Windows"}

@@ -3,14 +3,14 @@
 
 #include "cfi.h"
 
-#if defined(HKC_CFI_WALK) && defined(__x86_64__)
+#ifdef HKC_CFI_WALK
 
 #include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
-enum { OB_TYPE = 8, TYPE_NAME = 24, CALL_BYTES = 5, BACK_MOST = 64 };
+enum { OB_TYPE = 8, TYPE_NAME = 24, BACK_MOST = 64 };
 
 typedef struct segment {
     uintptr_t low, high;
@@ -59,6 +59,15 @@ static bool is_type(uintptr_t at)
            word(at + OB_TYPE) == the_type && word(at + TYPE_NAME) != 0;
 }
 
+#ifdef __x86_64__
+
+enum { CALL_BYTES = 5 };
+
+static bool is_call(const uint8_t *at)
+{
+    return *at == 0xe8;
+}
+
 /* What `mov $address, %edi` or `lea distance(%rip), %rdi` puts there; 0 = it is neither. */
 static uintptr_t argument(const uint8_t *at)
 {
@@ -72,20 +81,76 @@ static uintptr_t argument(const uint8_t *at)
 }
 
 /* The nearest one before the call: an address of a type is hardly ever there by chance. */
+static uintptr_t type_before(const uint8_t *call)
+{
+    for (size_t back = CALL_BYTES; back <= BACK_MOST; back++) {
+        const uintptr_t type = argument(call - back);
+        if (is_type(type)) return type;
+    }
+    return 0;
+}
+
+#else
+
+enum { CALL_BYTES = 4, REGISTER = 31, FIRST_KEPT = 19, ADD_12 = 22 };
+
+static uint32_t instruction(const uint8_t *at)
+{
+    uint32_t w;
+    memcpy(&w, at, sizeof w);
+    return w;
+}
+
+static bool is_call(const uint8_t *at)
+{
+    return instruction(at) >> 26 == 0x25; /* bl */
+}
+
+/* What `adr` and `adrp` reach, whose distance is in two parts: bytes, or pages of 4 KiB from this one. */
+static uintptr_t reached(uint32_t w, uintptr_t at)
+{
+    const int64_t high =
+        (int64_t)((uint64_t)(w >> 5 & 0x7ffff) << 45) >> 43; /* 19 bits with a sign, times 4 */
+    const uintptr_t distance = (uintptr_t)high | (w >> 29 & 3);
+    return w >> 31 ? (at & ~(uintptr_t)4095) + distance * 4096 : at + distance;
+}
+
+/* Follows the first argument up from the call: through additions of constants and moves to the address from
+ * which they count. 0 = something else was there. */
+static uintptr_t type_before(const uint8_t *call)
+{
+    uint32_t of = 0; /* the register */
+    uintptr_t sum = 0;
+    for (const uint8_t *at = call - CALL_BYTES; at >= call - BACK_MOST; at -= CALL_BYTES) {
+        const uint32_t w = instruction(at);
+        const bool is_bl = w >> 26 == 0x25, is_blr = (w & 0xfffffc1f) == 0xd63f0000;
+        if ((is_bl || is_blr) && of < FIRST_KEPT) return 0;
+        if ((w & REGISTER) != of || is_bl || is_blr) continue;
+        if (w >> 23 == 0x122) { /* add, of 12 bits */
+            sum += (uintptr_t)(w >> 10 & 4095) << (w >> ADD_12 & 1 ? 12 : 0);
+            of = w >> 5 & REGISTER;
+        } else if ((w & 0xffe0ffe0) == 0xaa0003e0) { /* mov */
+            of = w >> 16 & REGISTER;
+        } else {
+            const uintptr_t type = (w >> 24 & 0x1f) == 0x10 ? reached(w, (uintptr_t)at) + sum : 0;
+            return is_type(type) ? type : 0;
+        }
+    }
+    return 0;
+}
+
+#endif
+
 hkp_subsystem hkp_constructor_part(uintptr_t pc)
 {
     const uint8_t *call = (const uint8_t *)pc - CALL_BYTES;
-    if (!holds(code, pc - CALL_BYTES - BACK_MOST, CALL_BYTES + BACK_MOST) || *call != 0xe8) return HKP_CORE;
-    for (size_t back = CALL_BYTES; back <= BACK_MOST; back++) {
-        const uintptr_t type = argument(call - back);
-        if (!is_type(type)) continue;
-        hkp_words *words = hkp_words_open();
-        if (!words) return HKP_CORE;
-        const hkp_subsystem part = hkp_subsystem_of_type(words, (const char *)word(type + TYPE_NAME));
-        hkp_words_close(words);
-        return part;
-    }
-    return HKP_CORE;
+    if (!holds(code, pc - CALL_BYTES - BACK_MOST, CALL_BYTES + BACK_MOST) || !is_call(call)) return HKP_CORE;
+    const uintptr_t type = type_before(call);
+    hkp_words *words = type != 0 ? hkp_words_open() : NULL;
+    if (!words) return HKP_CORE;
+    const hkp_subsystem part = hkp_subsystem_of_type(words, (const char *)word(type + TYPE_NAME));
+    hkp_words_close(words);
+    return part;
 }
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "cfi.h"
 
-#if defined(HKC_CFI_WALK) && defined(__x86_64__)
+#if defined(HKC_CFI_WALK) && defined(__x86_64__) /* elsewhere frame records tell */
 
 #include <stddef.h>
 

@@ -4,7 +4,7 @@
 #include "base/map.h"
 #include "cfi.h"
 
-#if defined(HKC_CFI_WALK) && defined(__x86_64__)
+#ifdef HKC_CFI_WALK
 
 #include <sys/mman.h>
 

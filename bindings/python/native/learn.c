@@ -5,7 +5,7 @@
 #include "cfi.h"
 #include "native/learn_calls.h"
 
-#if defined(HKC_CFI_WALK) && defined(__x86_64__)
+#ifdef HKC_CFI_WALK
 
 #include <link.h>
 #include <stdbool.h>
@@ -67,10 +67,17 @@ static uintptr_t word(const reading *r, uintptr_t at)
     return at % WORD == 0 && in(r->all, r->all_count, at, WORD) ? *(const uintptr_t *)at : 0;
 }
 
+/* Whether code is there: a segment that is executable may have constants beside its functions. */
+static bool is_code(const reading *r, uintptr_t at)
+{
+    const hkp_functions *f = r->functions;
+    return in(r->text, r->text_count, at, 1) && at >= f->starts[0] && at <= f->starts[f->count - 1];
+}
+
 /* Whether there is the name of a type or module: letters, digits, `_` and `.`, and `-` of method-wrapper. */
 static bool is_name(const reading *r, uintptr_t at)
 {
-    if (!in(r->all, r->all_count, at, NAME_MAX_BYTES) || in(r->text, r->text_count, at, 1)) return false;
+    if (!in(r->all, r->all_count, at, NAME_MAX_BYTES) || is_code(r, at)) return false;
     const char *p = (const char *)at;
     size_t n = strspn(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-");
     return n >= 2 && n < NAME_MAX_BYTES && p[n] == 0;

@@ -14,7 +14,7 @@
 #include <emmintrin.h>
 #endif
 
-enum { CALLS_MAX = 1 << 18, PASSES_MAX = 16, WINDOW = 1 << 16, INSTRUCTION_MAX = 6 };
+enum { CALLS_MAX = 1 << 18, PASSES_MAX = 16, WINDOW = 1 << 16 };
 
 typedef struct call {
     uint32_t from, to; /* numbers of functions */
@@ -28,14 +28,6 @@ typedef struct survey {
     uint32_t *first; /* of the calls to each function once they are sorted; count + 1 */
 } survey;
 
-/* Bytes before the distance in a call, a jump or a conditional jump (to a part of the function that seldom
- * runs); 0 = not one. Bytes in the middle of another instruction hardly ever point to a function's start. */
-static inline size_t distance_at(const uint8_t *p)
-{
-    if ((p[0] & 0xfe) == 0xe8) return 1;
-    return p[0] == 0x0f && (p[1] & 0xf0) == 0x80 ? 2 : 0;
-}
-
 static void add_call(survey *s, uintptr_t at, uintptr_t target, size_t *caller)
 {
     const hkp_functions *f = s->functions;
@@ -46,7 +38,39 @@ static void add_call(survey *s, uintptr_t at, uintptr_t target, size_t *caller)
     if (*caller != to) s->calls[s->call_count++] = (call){(uint32_t)*caller, (uint32_t)to};
 }
 
-/* A bit for each of 16 bytes with which distance_at may be content. */
+/* Where calls begin: of 16 bytes those with a bit. A window of code leaves BEHIND bytes to the next one. */
+#ifdef __aarch64__
+enum { EACH = 0x1111, INSTRUCTION_MAX = 4, BEHIND = 0 };
+#else
+enum { EACH = 0xffff, INSTRUCTION_MAX = 6, BEHIND = INSTRUCTION_MAX - 1 };
+#endif
+
+/* Stores where a call, a jump or a conditional jump (to a part of the function that seldom runs) leads; false =
+ * there is none. Bytes in the middle of another instruction hardly ever point to a function's start. */
+static inline bool target_at(const uint8_t *p, uintptr_t at, uintptr_t *target)
+{
+#ifdef __aarch64__
+    uint32_t w;
+    memcpy(&w, p, sizeof w);
+    const bool far = (w & 0x7c000000) == 0x14000000; /* b, bl: 26 bits */
+    const bool near =
+        (w & 0xff000010) == 0x54000000 || (w & 0x7e000000) == 0x34000000; /* b.cond, cbz: 19 bits */
+    if (!far && !near) return false;
+    const int64_t words =
+        far ? (int64_t)((uint64_t)w << 38) >> 38 : (int64_t)((uint64_t)(w >> 5) << 45) >> 45;
+    *target = at + (uintptr_t)words * sizeof w;
+#else
+    size_t skip = (p[0] & 0xfe) == 0xe8 ? 1 : 0;
+    if (p[0] == 0x0f && (p[1] & 0xf0) == 0x80) skip = 2;
+    if (skip == 0) return false;
+    int32_t distance;
+    memcpy(&distance, p + skip, sizeof distance);
+    *target = at + skip + sizeof distance + (uintptr_t)(intptr_t)distance;
+#endif
+    return true;
+}
+
+/* A bit for each of 16 bytes with which target_at may be content. */
 static inline unsigned candidates(const uint8_t *p)
 {
 #ifdef __SSE2__
@@ -57,24 +81,20 @@ static inline unsigned candidates(const uint8_t *p)
     return (unsigned)_mm_movemask_epi8(found);
 #else
     (void)p;
-    return 0xffff;
+    return EACH;
 #endif
 }
 
-/* Calls in n bytes of code that run at `address`; the last bytes are for the next window. */
+/* Calls in n bytes of code that run at `address`. */
 static void scan(survey *s, const uint8_t *code, size_t n, uintptr_t address, size_t *caller)
 {
     for (size_t block = 0; block + INSTRUCTION_MAX <= n; block += 16) {
-        unsigned left = block + 16 <= n ? candidates(code + block) : 0xffff;
+        unsigned left = block + 16 <= n ? candidates(code + block) : EACH;
         for (; left != 0; left &= left - 1) {
             size_t i = block + (size_t)__builtin_ctz(left);
+            uintptr_t target;
             if (i + INSTRUCTION_MAX > n) break;
-            size_t skip = distance_at(code + i);
-            if (skip == 0) continue;
-            int32_t distance;
-            memcpy(&distance, code + i + skip, sizeof distance);
-            uintptr_t at = address + i;
-            add_call(s, at, at + skip + 4 + (uintptr_t)(intptr_t)distance, caller);
+            if (target_at(code + i, address + i, &target)) add_call(s, address + i, target, caller);
         }
     }
 }
@@ -87,7 +107,7 @@ static bool scan_segment(survey *s, int fd, const ElfW(Phdr) * ph, uintptr_t bia
         size_t rest = ph->p_filesz - done, n = rest < WINDOW ? rest : WINDOW;
         if (pread(fd, window, n, (off_t)(ph->p_offset + done)) != (ssize_t)n) return false;
         scan(s, window, n, bias + ph->p_vaddr + done, &caller);
-        done += n < rest ? n - (INSTRUCTION_MAX - 1) : n;
+        done += n < rest ? n - BEHIND : n;
     }
     return true;
 }

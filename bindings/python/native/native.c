@@ -36,7 +36,7 @@ hkc_image hkp_native_core(void)
     return image;
 }
 
-#if defined(HKC_CFI_WALK) && defined(__x86_64__)
+#ifdef HKC_CFI_WALK
 
 hkc_site_word hkp_sites[HKP_SITE_SLOTS + HKC_SITE_PROBES];
 hkc_site_word *hkp_sites_at_hand = hkp_sites;
@@ -107,10 +107,12 @@ void hkp_native_await(bool is_awaited)
     if (!is_awaited) give_back();
 }
 
+#ifdef __x86_64__
+
 /* How far above its own the frame is that called the one with this return address: as kept of a place, 0 =
  * unknown. A frame that is found by the frame pointer may have any size (alloca), except in a helper and
  * where the code tells that it has one. */
-static unsigned climb(uintptr_t pc, uintptr_t sp, bool helper)
+static unsigned climb(uintptr_t pc, hkc_cfi_place sp, bool helper)
 {
     hkc_cfi_rule rule;
     unsigned words = 0;
@@ -122,32 +124,55 @@ static unsigned climb(uintptr_t pc, uintptr_t sp, bool helper)
     return words;
 }
 
+#else
+
+/* Whether a function has a frame record is no rule of the processor, and code that was compiled without keeps
+ * other things in its register. The unwind tables tell where the record is: there the place must have found
+ * it. Then it is there whenever this call returns. 0 = it is not. */
+static __attribute__((noinline)) unsigned climb(uintptr_t pc, hkc_cfi_place place, bool helper)
+{
+    enum { OWN_FRAMES = 8 };
+    hkc_cfi_frame frame = HKC_CFI_CALLER();
+    hkc_cfi_rule rule;
+    (void)helper;
+    for (int i = 0; i < FRAMES_MAX + OWN_FRAMES && hkc_cfi_rule_at(frame.pc, &rule); i++) {
+        const hkc_cfi_frame up = hkc_cfi_up(frame, &rule);
+        const bool record = rule.fp_below != 0 && rule.ra_below + sizeof(uintptr_t) == rule.fp_below;
+        if (frame.pc == pc && record && up.sp - rule.fp_below == (uintptr_t)place.record)
+            return hkc_site_climb(sizeof(uintptr_t));
+        frame = up;
+    }
+    return 0;
+}
+
+#endif
+
 /* What to remember of a return address. A function without a name is taken for part of its caller. */
-static unsigned information(uintptr_t pc, uintptr_t sp)
+static unsigned information(uintptr_t pc, hkc_cfi_place place)
 {
     hak_label label;
     answer is = judge(pc, &label);
-    unsigned words = is != LABEL ? climb(pc, sp, is == HELPER) : 0;
+    unsigned words = is != LABEL ? climb(pc, place, is == HELPER) : 0;
     if (is != LABEL && !awaited) give_back();
     return words != 0 ? words : label;
 }
 
-hak_label hkp_native_find(uintptr_t sp)
+hak_label hkp_native_find(hkc_cfi_place place)
 {
     int error = errno;
     hak_label label = labels[HKP_CORE];
     for (int i = 0; i < FRAMES_MAX; i++) {
-        uintptr_t pc = ((const uintptr_t *)sp)[-1];
+        uintptr_t pc = hkc_cfi_return_at(place);
         unsigned info = (unsigned)(hkc_site_fetch(hkp_sites, HKP_SITE_SLOTS, pc) & HKC_SITE_INFO);
         if (info == 0) {
-            info = information(pc, sp);
+            info = information(pc, place);
             hkc_site_put(hkp_sites, HKP_SITE_SLOTS, pc, info);
         }
         if (!(info & HKC_SITE_CLIMB)) {
             label = (hak_label)info;
             break;
         }
-        sp += (info & (HKC_SITE_CLIMB - 1)) * sizeof(uintptr_t);
+        place = hkc_cfi_place_up(place, (info & (HKC_SITE_CLIMB - 1)) * sizeof(uintptr_t));
     }
     errno = error;
     return label;
@@ -190,7 +215,7 @@ void hkp_native_await(bool is_awaited)
 const char *hkp_native_start(hak_ctx *ctx)
 {
     (void)ctx;
-    return "labels by call site are there for x86-64 Linux";
+    return "labels by call site are there for Linux on x86-64 and aarch64";
 }
 
 hkc_symbols_source hkp_native_source(void)

@@ -6,7 +6,7 @@
 #include "native/functions.h"
 #include "native/learn.h"
 
-#if defined(HKC_CFI_WALK) && defined(__x86_64__)
+#ifdef HKC_CFI_WALK
 
 #include <dlfcn.h>
 #include <string.h>

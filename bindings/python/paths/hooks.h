@@ -14,8 +14,9 @@
  *
  * and, if it has a use for them,
  *
- *   HKP_WHERE()                     the stack pointer of the code that called PyMem_* or PyObject_*, which
- *                                     jump to the hook as their last act
+ *   HKP_WHERE()                     the place of the call of PyMem_* or PyObject_*, which jump to the hook
+ *                                     as their last act
+ *   HKP_PLACE                       its type
  *   HKP_ROUND(n)                    the bytes to ask for, a multiple of 16
  *   HKP_LAST(n)                     the last of these bytes, counted from 0; SIZE_MAX if there may be none
  *   HKP_MARK(domain)                what to leave in the block if that is known at once, else negative
@@ -42,7 +43,9 @@
 
 #ifndef HKP_WHERE
 #define HKP_WHERE() 0
+#define HKP_PLACE uintptr_t
 #endif
+#define HKP_NOWHERE ((HKP_PLACE){0})
 #ifndef HKP_ROUND
 #define HKP_ROUND(n) hkp_round(n)
 #define HKP_LAST(n) hkp_last(n)
@@ -99,17 +102,18 @@ HKP_INLINE bool hkp_domain_counted(hkp_domain domain)
 /* Whether the block is counted. Any pointer whatever. */
 HKP_INLINE bool hkp_is_counted(hak_ctx *heap, hkp_domain domain, const void *p)
 {
-    return hkp_domain_counted(domain) && (HKP_LABEL(domain, 0) == 0 || hak_label_of(heap, p) == 0) &&
+    return hkp_domain_counted(domain) &&
+           (HKP_LABEL(domain, HKP_NOWHERE) == 0 || hak_label_of(heap, p) == 0) &&
            hak_usable_size(heap, p) != 0;
 }
 
 /* Whether a block of that kind is of this heap, and counted if blocks of the domain are. */
 HKP_INLINE bool hkp_quick(hkp_domain domain, uint32_t kind)
 {
-    return kind < HAK_INLINE_BINS && !(hkp_domain_counted(domain) && HKP_LABEL(domain, 0) != 0);
+    return kind < HAK_INLINE_BINS && !(hkp_domain_counted(domain) && HKP_LABEL(domain, HKP_NOWHERE) != 0);
 }
 
-HKP_INLINE hak_label hkp_label(hkp_domain domain, uintptr_t where)
+HKP_INLINE hak_label hkp_label(hkp_domain domain, HKP_PLACE where)
 {
     int label = HKP_LABEL(domain, where);
     return HKP_LIKELY(label >= 0) ? (hak_label)label : HKP_LABEL_FIND(domain, where);
@@ -123,7 +127,7 @@ HKP_INLINE void hkp_made(hak_ctx *heap, void *p, size_t n, int mark)
 }
 
 /* With all that is rare: a scope of the program, no heap yet, a place seen for the first time. */
-HKP_APART void *hkp_allocate_slowly(hkp_domain domain, size_t n, uintptr_t where, const void *caller)
+HKP_APART void *hkp_allocate_slowly(hkp_domain domain, size_t n, HKP_PLACE where, const void *caller)
 {
     HKP_ASKS(domain);
     if (domain == HKP_RAW && hkp_awaited) hkp_await_look();
