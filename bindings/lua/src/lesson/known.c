@@ -3,9 +3,9 @@
 
 #include <lua.h>
 
+/* clang-format off */
 #define WORDS(...) sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t), (const uint32_t[]){__VA_ARGS__}
 
-/* clang-format off */
 const hkl_lesson_known hkl_lessons_known[] = {
 #if LUA_VERSION_NUM == 501
     /* Debian 12, the library of luajit */
