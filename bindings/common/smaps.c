@@ -283,7 +283,7 @@ bool hkc_resident_within(pid_t pid, uintptr_t start, uintptr_t end, size_t *resi
     enum { PRESENT = 63 }; /* the bit; the kernel's admin-guide/mm/pagemap.rst has the others */
     uint64_t pages[512];
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    const int fd = open_of(pid, "pagemap");
+    const int fd = hkc_proc_open(pid, "pagemap");
     if (fd < 0) return false;
     *resident = 0;
     ssize_t n = 0;
