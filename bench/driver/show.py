@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 from . import tool
@@ -56,7 +57,8 @@ def profile(build, report, rows, indent="   "):
     done = subprocess.run([command, "report", "-n", str(rows), report], capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
     table = next(i for i, line in enumerate(lines) if " stacks, " in line)
-    for line in lines[table:]:
+    end = next((i for i, line in enumerate(lines[table:], table) if line.startswith("context ")), len(lines))
+    for line in lines[table:end]:
         # Of files, their names.
         line = re.sub(r"([(<])([^()<>]*/)([^/()<>]+:\d+)(?=[)>])", r"\1\3", line)
         # Of the numbers those that a place is known by: what is live, and what was at the peak.
@@ -64,7 +66,9 @@ def profile(build, report, rows, indent="   "):
         if len(cells) == 6:
             live, _, peak, _, label, site = cells
             line = f"  {live:>11}{peak:>13}  {label:<16} {site}"
-        print(f"{indent}{line[2:]}"[:WIDTH])
+        # A row may end within its place; a sentence goes on in the next line.
+        text = f"{indent}{line[2:]}"
+        print(text[:WIDTH] if len(cells) > 2 or not text.strip() else textwrap.fill(text, WIDTH, subsequent_indent=indent))
     page = report.with_suffix(".html")
     if subprocess.run([command, "html", "-o", page, report], capture_output=True).returncode == 0:
         print(f"\n{indent}Flame graph, treemap, table: " + paint("1", f"file://{page}"))

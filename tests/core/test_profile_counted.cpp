@@ -2,6 +2,7 @@
 #include "profiled.h"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 using namespace test;
@@ -167,6 +168,37 @@ TEST_CASE("profile counted: allocations of the context go on as without a profil
     CHECK(by_id(ctx).empty());
     CHECK(info_of(ctx).samples == 0);
     require_sound(ctx);
+}
+
+TEST_CASE("profile counted: evidence says how much is left at most, unless that is all")
+{
+    for (const bool sinks : {false, true}) {
+        TestSpace s;
+        TestCtx ctx(s.space);
+        const hak_profile_options options = counted_options();
+        REQUIRE(hak_profile_start(ctx, &options) == 0);
+        hak_profile_counts *counts = counts_of(ctx, 7);
+        hak_profile_tally *all = hak_profile_tally_of(ctx);
+        for (int w = 0; w < 10; w++) {
+            for (int i = 0; i < 20; i++)
+                hak_profile_count_alloc(all, counts, 1000);
+            for (int i = 0; sinks && w == 7 && i < 50; i++)
+                hak_profile_count_free(all, counts, 1000);
+            REQUIRE(hak_profile_mark(ctx, nullptr) > 0);
+        }
+        std::string evidence;
+        REQUIRE(hak_profile_grown(
+                    ctx,
+                    [](void *user, const hak_profile_growth *g) {
+                        *static_cast<std::string *>(user) = g->evidence;
+                        return true;
+                    },
+                    &evidence) == 0);
+        INFO(evidence);
+        CHECK(evidence.rfind("grew by ", 0) == 0);
+        CHECK((evidence.find("; at most ") != std::string::npos) == sinks);
+        CHECK((evidence.find("lives now") != std::string::npos) == sinks);
+    }
 }
 
 TEST_CASE("profile counted: stop, reset, start, and the host is told when records go")

@@ -154,7 +154,7 @@ class Reused(ProgramCase):
             self.assertGreaterEqual(min(taken.values()), 58, taken)
             self.assertFalse([line for line in context["stacks"] if line.get("reused_bytes")])
         else:
-            self.assertEqual(context["reused"], "CPython before 3.13 tells of none")
+            self.assertEqual(context["reused"], "CPython before 3.13 does not tell who takes it")
             self.assertEqual(taken, without)
 
     def test_lines_are_marked_in_text(self):

@@ -59,8 +59,8 @@ try {
         assert.deepEqual(await page.$$eval(".verdict", (all) => all.map((v) => v.textContent)), [
             "7 stacks are missing: the table of the profile was full",
             "Leak? parse (a;b.lua:12), table: grew in 9 of 9 windows",
-            "Grows </script><b>&\u001b[31m, unlabelled: grew a lot",
-            "Grows main chunk (a;b.lua:90), string: grew a little",
+            "Grows: </script><b>&\u001b[31m, unlabelled: grew a lot",
+            "Grows: main chunk (a;b.lua:90), string: grew a little",
         ]);
         assert.deepEqual(await tiles(page), ["string 292.97 KiB", "table 3.81 MiB"]);
         await page.click("#stacks tbody tr");

@@ -1,9 +1,11 @@
-// Functions of guests as numbers, without a guest.
+// Profiles of tenants without a guest: functions as numbers, and who is told of samples.
 #include "wasm_test.h"
 
 #include <hakmem/wasm_profile.h>
 
 #include <string>
+
+using namespace test;
 
 // As bindings/wasm-host/src/profile.h, which is C alone, has them.
 extern "C" {
@@ -53,4 +55,40 @@ TEST_CASE("a function's name is cut at 255 bytes, and is the same name again", "
     f.function = other.c_str();
     CHECK(hkw_frames_number(frames, &f) != number);
     hkw_frames_delete(frames);
+}
+
+// The debugger of test_probes.py stops in here.
+TEST_CASE("samples of a profile are told by probes", "[profile]")
+{
+    Host host;
+    hak_wasm_tenant *a = hak_wasm_tenant_new(host, nullptr);
+    hak_profile_options options = HAK_PROFILE_OPTIONS_INIT;
+    options.mode = HAK_PROFILE_EXACT;
+    REQUIRE(hak_wasm_profile_start(a, &options) == 0);
+    const hak_wasm_scope before = hak_wasm_enter(a, HAK_WASM_LOAD);
+    void *p = hak_wasm_alloc(host, 3000);
+    REQUIRE(p != nullptr);
+    hak_wasm_free(host, p);
+    hak_wasm_leave(before);
+    hak_wasm_tenant_close(a, HAK_WASM_RETIRE);
+}
+
+TEST_CASE("a host's own functions hear of samples in place of probes", "[profile]")
+{
+    static int made, gone;
+    made = gone = 0;
+    Host host;
+    hak_wasm_tenant *a = hak_wasm_tenant_new(host, nullptr);
+    hak_profile_options options = HAK_PROFILE_OPTIONS_INIT;
+    options.mode = HAK_PROFILE_EXACT;
+    options.sample_made = [](void *, const void *, size_t, double) { made++; };
+    options.sample_gone = [](void *, const void *) { gone++; };
+    REQUIRE(hak_wasm_profile_start(a, &options) == 0);
+    const hak_wasm_scope before = hak_wasm_enter(a, HAK_WASM_LOAD);
+    void *p = hak_wasm_alloc(host, 3000);
+    CHECK(made == 1);
+    hak_wasm_free(host, p);
+    CHECK(gone == 1);
+    hak_wasm_leave(before);
+    hak_wasm_tenant_close(a, HAK_WASM_RETIRE);
 }

@@ -682,39 +682,3 @@ TEST_CASE("a process is looked at at one place, and once", "[tenant]")
     CHECK(child_starts(place));
     CHECK(rmdir(path) == 0);
 }
-
-// The debugger of test_probes.py stops in here.
-TEST_CASE("samples of a profile are told by probes", "[tenant]")
-{
-    Host host;
-    hak_wasm_tenant *a = child_of(host, nullptr);
-    hak_profile_options options = HAK_PROFILE_OPTIONS_INIT;
-    options.mode = HAK_PROFILE_EXACT;
-    REQUIRE(hak_wasm_profile_start(a, &options) == 0);
-    const hak_wasm_scope before = hak_wasm_enter(a, HAK_WASM_LOAD);
-    void *p = hak_wasm_alloc(host, 3000);
-    REQUIRE(p != nullptr);
-    hak_wasm_free(host, p);
-    hak_wasm_leave(before);
-    hak_wasm_tenant_close(a, HAK_WASM_RETIRE);
-}
-
-TEST_CASE("a host's own functions hear of samples in place of probes", "[tenant]")
-{
-    static int made, gone;
-    made = gone = 0;
-    Host host;
-    hak_wasm_tenant *a = child_of(host, nullptr);
-    hak_profile_options options = HAK_PROFILE_OPTIONS_INIT;
-    options.mode = HAK_PROFILE_EXACT;
-    options.sample_made = [](void *, const void *, size_t, double) { made++; };
-    options.sample_gone = [](void *, const void *) { gone++; };
-    REQUIRE(hak_wasm_profile_start(a, &options) == 0);
-    const hak_wasm_scope before = hak_wasm_enter(a, HAK_WASM_LOAD);
-    void *p = hak_wasm_alloc(host, 3000);
-    CHECK(made == 1);
-    hak_wasm_free(host, p);
-    CHECK(gone == 1);
-    hak_wasm_leave(before);
-    hak_wasm_tenant_close(a, HAK_WASM_RETIRE);
-}

@@ -22,7 +22,7 @@ static bool marked, profiled; /* blocks have marks; a profile runs that follows 
 /* Arrays, which stay with the constants of this file. */
 static const char followed[] = "followed", unasked[] = "not asked for",
                   other_tool[] = "another tool follows references",
-                  too_old[] = "CPython before 3.13 tells of none",
+                  too_old[] = "CPython before 3.13 does not tell who takes it",
                   unknown[] = "this CPython does not export what it takes",
                   no_lines[] = "a free-threaded build has no lines",
                   elsewhere[] = "objects are not hakmem's, or not where they are looked for",

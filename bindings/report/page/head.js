@@ -44,13 +44,13 @@ const named = new Map();
 if (report.contexts.some((c) => c.verdicts))
     for (const s of stacks) if (!named.has(`${s.at} ${s.id}`)) named.set(`${s.at} ${s.id}`, s);
 for (const [at, context] of report.contexts.entries()) {
-    const words = {leak: "Leak?", growth: "Grows", filling: "Fills"};
+    const words = {leak: "Leak?", growth: "Grows:", filling: "Fills:"};
     const order = (v) => [["filling", "growth", "leak"].indexOf(v.kind), v.bytes_a_window || 0];
     const leaksFirst = (a, b) => order(b)[0] - order(a)[0] || order(b)[1] - order(a)[1];
     for (const verdict of [...(context.verdicts || [])].sort(leaksFirst)) {
         const row = named.get(`${at} ${verdict.stack}`);
         const said = element($("verdicts"), row ? "button" : "div",
-                `${words[verdict.kind] || "Grows"} ${row ? `${row.site}, ${row.label}` : "?"}: ${verdict.evidence}`,
+                `${words[verdict.kind] || "Grows:"} ${row ? `${row.site}, ${row.label}` : "?"}: ${verdict.evidence}`,
                 "verdict");
         if (!row) continue;
         said.title = "Show the stack";

@@ -11,6 +11,7 @@ $("labels").hidden = labels.length === 0;
 table("labels", [["live_bytes", "live", true, size], ["live_blocks", "blocks", true, plain], ["name", "label"],
     ["context", "context"]], labels, "live_bytes");
 $("profile").hidden = $("stacks").hidden = $("functions").hidden = document.querySelector(".tools").hidden = rows.length === 0;
+$("bare").hidden = rows.length > 0;
 interval();
 if (rows.length > 0) show();
 else $("time").before($("labels"));

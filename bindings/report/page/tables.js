@@ -74,7 +74,7 @@ function table(place, columns, list, sorted, { rest, first, act, rows = ROWS } =
 
 const plain = (n) => Math.round(n).toLocaleString("en");
 const size = (n) => bytes(n);
-const error = (n) => (n > 0 ? bytes(n) : "");
+const error = (n) => (n >= 0.5 ? bytes(n) : "");
 
 /* What functions hold themselves, and with all that they called. */
 function functionsOf(list) {
@@ -105,7 +105,7 @@ function show() {
     estimates(list);
     zoom(tree);
     map(list);
-    const columns = [["live", "live", true, size], ["error", "±", true, error], ["peak", "peak", true, size],
+    const columns = [["live", "live", true, size], ["error", "±", true, error], ["peak", "at the peak", true, size],
         ["alloc", "allocated", true, size], ["blocks", "blocks", true, plain], ["label", "label"], ["where", "site"]];
     if (by === "kept") columns.splice(0, 3, ["kept", "in the interval", true, size], ["live", "live", true, size]);
     if (before) columns.splice(0, 3, ["change", "change", true, (n) => bytes(n, true)], ["error", "±", true, error], ["live", "live", true, size]);

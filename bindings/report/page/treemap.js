@@ -1,5 +1,7 @@
 /* ---- Treemap ---- */
 
+const LINE = 16, LINES = 44; // pixels that a line of a tile takes, and that three take
+
 /* The sites of a label; those too small for a tile of their own are one tile. */
 function tiles(label, sites, least) {
     const large = sites.filter((s) => s[1] >= least).map(([site, value]) => ({ label, site, value }));
@@ -24,11 +26,12 @@ function map(list) {
         if (node.depth === 0 || !node.value) continue;
         const { label, site, rest } = node.data, whole = node.depth === 1, width = node.x1 - node.x0;
         const text = `${whole ? label : site} ${bytes(node.value)}`;
-        const tile = element(box, "div", width > 40 ? brief(text) : "", whole ? "label" : "");
+        const height = node.y1 - node.y0, low = height < LINES ? "low" : "";
+        const tile = element(box, "div", width > 40 && height >= LINE ? brief(text) : "", whole ? "label" : low);
         tile.title = whole ? text : `${label}: ${text}`;
         tile.dataset.value = node.value;
         Object.assign(tile.style, { left: `${node.x0}px`, top: `${node.y0}px`, width: `${width}px`,
-            height: `${node.y1 - node.y0}px` });
+            height: `${height}px` });
         if (!whole) tile.style.background = colour(label);
         tile.setAttribute("aria-label", tile.title);
         button(tile, () => { $("filter").value = whole || rest ? label : site; show(); });

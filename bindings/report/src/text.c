@@ -203,7 +203,11 @@ static bool stacks(FILE *out, const hkr_context *c, const hkr_options *o)
     else if (*c->reused && strcmp(c->reused, "followed") != 0) {
         char why[80];
         hkr_clean(why, sizeof why, c->reused);
-        fprintf(out, "  objects from CPython's free lists have the stack that made their block: %s\n", why);
+        fprintf(
+            out,
+            "  An object from a free list of CPython counts at the stack that first took its memory, not at\n"
+            "  the one that has it now: %s\n",
+            why);
     }
     free(rows);
     return true;

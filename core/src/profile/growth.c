@@ -257,12 +257,13 @@ static void tell_growth(const hk_profile *k, hak_profile_growth *g, double grown
     char by_clock[64] = "";
     if (hours * 3600 >= (double)TOLD_SECONDS)
         snprintf(by_clock, sizeof by_clock, ", %.1f to %.1f %s an hour", low_hour, high_hour, hour);
-    snprintf(
-        g->evidence, sizeof g->evidence,
-        "grew by %s%.1f %s over %u windows, %.1f to %.1f %s each%s; %s%.0f %% of what lived at the middle "
-        "lives now",
-        k->exact || k->counted ? "" : "about ", grown, unit, g->windows, low, high, each, by_clock,
-        k->counted ? "at most " : "", g->kept_share * 100);
+    char kept[64] = "";
+    if (!k->counted || g->kept_share < 0.995) /* at most all says nothing */
+        snprintf(kept, sizeof kept, "; %s%.0f %% of what lived at the middle lives now",
+                 k->counted ? "at most " : "", g->kept_share * 100);
+    snprintf(g->evidence, sizeof g->evidence, "grew by %s%.1f %s over %u windows, %.1f to %.1f %s each%s%s",
+             k->exact || k->counted ? "" : "about ", grown, unit, g->windows, low, high, each, by_clock,
+             kept);
 }
 
 /* The growth from a moment on; false = there is none. */
