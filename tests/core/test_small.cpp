@@ -332,6 +332,26 @@ TEST_CASE("small heaps: a free finds the size of a packed block wherever the blo
     require_sound(ctx);
 }
 
+TEST_CASE("small heaps: a heap of a few chunks never asks for the time")
+{
+    static size_t asked;
+    asked = 0;
+    hak_os os;
+    hak_os_default(&os);
+    os.clock = [](void *) { return (uint64_t)++asked * 1000000; };
+    hak_space_options space_options = HAK_SPACE_OPTIONS_INIT;
+    space_options.os = &os;
+    hak_space *space = hak_space_new(&space_options);
+    REQUIRE(space != nullptr);
+    hak_ctx *ctx = hak_ctx_new(space, nullptr);
+    REQUIRE(ctx != nullptr);
+    for (size_t bytes = 0; bytes < 7 * MiB; bytes += 1000)
+        REQUIRE(hak_alloc(ctx, 1000) != nullptr);
+    CHECK(asked == 0);
+    hak_ctx_destroy(ctx);
+    hak_space_delete(space);
+}
+
 TEST_CASE("small heaps: a context may begin in any unit of what was a run")
 {
     TestSpace s;

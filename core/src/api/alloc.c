@@ -299,15 +299,10 @@ static HK_NOINLINE void free_packed_class(hak_ctx *ctx, void *p, size_t n, const
     else free_packed_apart(ctx, p, n);
 }
 
-/* In the heap of a thread, or a context that is watched. */
-static HK_NOINLINE void free_packed_wide_apart(hak_ctx *ctx, void *p, size_t n)
-{
-    if (ctx->checked || !hk_packed_push_wide(ctx, p)) free_packed_apart(ctx, p, n);
-}
-
 /* Calls come last: it needs no stack then. */
 static HK_NOINLINE void free_packed_wide(hak_ctx *ctx, void *p, size_t n)
 {
-    if (HK_LIKELY(!(ctx->role | ctx->checked))) hk_packed_free_wide(ctx, p);
-    else free_packed_wide_apart(ctx, p, n);
+    hk_bin *bin = hk_packed_bin_wide(ctx, p);
+    if (HK_UNLIKELY(!bin)) free_packed_apart(ctx, p, n);
+    else if (HK_UNLIKELY(!hk_packed_push_quick(bin, p))) free_packed_class(ctx, p, n, bin);
 }

@@ -46,7 +46,7 @@ bool hk_packed_scarce(const hak_ctx *ctx)
 
 bool hk_packed_limited(const hak_ctx *ctx)
 {
-    size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
+    size_t hard = hk_hard_least(ctx);
     return hard && hard < SLABS_FREE;
 }
 

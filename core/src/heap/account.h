@@ -43,10 +43,17 @@ HK_INLINE size_t hk_expected(const hak_ctx *ctx)
     return hk_max(hk_get(&ctx->account.committed), ctx->settings.expected);
 }
 
+/* Returns the least hard limit that holds for the context; 0 = none. */
+HK_INLINE size_t hk_hard_least(const hak_ctx *ctx)
+{
+    size_t hard = hk_get(&ctx->account.hard);
+    return HK_LIKELY(!ctx->account.quota) ? hard : hk_quota_least(ctx->account.quota, hard);
+}
+
 /* Returns the bytes below the limit, which is *hard; HAK_NONE = there is no limit. */
 HK_INLINE size_t hk_account_room(const hak_ctx *ctx, size_t *hard)
 {
-    *hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
+    *hard = hk_hard_least(ctx);
     size_t committed = hk_get(&ctx->account.committed);
     return !*hard ? HAK_NONE : committed < *hard ? *hard - committed : 0;
 }

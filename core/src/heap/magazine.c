@@ -100,7 +100,7 @@ void hk_magazine_widen(hak_ctx *ctx, hk_bin *bin)
     unsigned most = hk_magazine_most(ctx, bin->kind), cap = bin->cap * 2u;
     if (ctx->role || ctx->checked || bin->closed || !cap || cap > most) return;
     if (cap * hk_kind_size(bin->kind) > BYTES_MOST) return;
-    size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
+    size_t hard = hk_hard_least(ctx);
     if ((hard && hard < LIMIT_SMALL) || hk_packed_scarce(ctx)) return;
     hk_row_end(ctx, bin);
     deepen(ctx, bin, most, hk_get(&ctx->live_bytes) >> LIVE_SHIFT);
@@ -190,13 +190,22 @@ static unsigned packed_cap(const hak_ctx *ctx, unsigned sc)
     return hk_packed_limited(ctx) ? (unsigned)hk_min(cap, FEW) : cap;
 }
 
+/* Packed blocks are freed in no row. */
+HK_INLINE void **packed_slots(hak_ctx *ctx, unsigned n)
+{
+    hk_row *row = hk_meta_quick(ctx, hk_align_up(sizeof *row + n * sizeof(void *), 16));
+    if (HK_UNLIKELY(!row)) return hk_row_slots(ctx, HK_BINS, n);
+    *row = (hk_row){.room = (uint8_t)n};
+    return (void **)(void *)(row + 1);
+}
+
 bool hk_magazine_open_packed(hak_ctx *ctx, unsigned sc)
 {
     unsigned cap = packed_cap(ctx, sc);
-    if (cap == 0 || hk_slab_returns(ctx, sc) || !hk_bins_make(ctx)) return false;
+    if (cap == 0 || hk_slab_returns(ctx, sc) || (hk_bins_none(ctx) && !hk_bins_make(ctx))) return false;
     /* All magazines of these are shut, which says of one of packed blocks that it cannot write labels. */
     if (ctx->checked & HK_GUARDED) return false;
-    void **slots = hk_row_slots(ctx, HK_BINS, cap); /* packed blocks are freed in no row */
+    void **slots = packed_slots(ctx, cap);
     if (!slots) return false;
     hk_bin *bin = hk_bin_of(ctx, sc);
     hk_magazine_set(ctx, bin, slots, cap, sc, hk_area_shift[HK_AREA_PACKED], hk_packed_labels_of(ctx, sc));

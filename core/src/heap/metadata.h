@@ -6,6 +6,14 @@
 
 /* The context's own data: never freed one by one. NULL = failed. */
 void *hk_meta_alloc(hak_ctx *ctx, size_t n);
+/* The same where there is room for n, a multiple of 16, already; else NULL. */
+HK_INLINE void *hk_meta_quick(hak_ctx *ctx, size_t n)
+{
+    char *p = ctx->meta.at;
+    if (HK_UNLIKELY((size_t)(ctx->meta.end - p) < n)) return NULL;
+    ctx->meta.at = p + n;
+    return p;
+}
 /* The same in units of its own: n bytes of them, for hk_units_give. NULL = failed, or more than a chunk. */
 hk_slab *hk_meta_units(hak_ctx *ctx, size_t n, bool *zero);
 /* Units that n bytes take, with what is beside them. */

@@ -190,7 +190,7 @@ HK_NOINLINE void *hk_packed_beside_slabs(hak_ctx *ctx, unsigned sc, size_t n, ha
 /* Whether the limit has no room for bins. */
 static bool has_little(const hak_ctx *ctx)
 {
-    size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
+    size_t hard = hk_hard_least(ctx);
     return hard && hard < KEEP_LEAST;
 }
 
@@ -245,7 +245,7 @@ HK_INLINE void put(hak_ctx *ctx, hk_group g, char *p, unsigned sc, size_t size)
  * sixteenth of the limit is for classes that leave for speed. */
 static bool may_leave(hak_ctx *ctx)
 {
-    size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
+    size_t hard = hk_hard_least(ctx);
     return !hard || (hard >= KEEP_LEAST && ctx->packed.left < hard / (16 * HK_UNIT));
 }
 
@@ -318,7 +318,7 @@ static bool may_keep(const hak_ctx *ctx, unsigned sc)
 {
     enum { SMALL = 64 * HK_UNIT };
     if (ctx->packed.listed < HK_PACKED_PAID) return false;
-    size_t hard = hk_quota_least(ctx->account.quota, hk_get(&ctx->account.hard));
+    size_t hard = hk_hard_least(ctx);
     return !hard || hard >= SMALL || (hard >= KEEP_LEAST && ctx->packed.heat[sc] >= HK_PACKED_HOT);
 }
 
@@ -432,6 +432,23 @@ static HK_NOINLINE void free_to_list(hak_ctx *ctx, char *p, unsigned sc)
     if (ctx->packed.listed < HK_PACKED_PAID) ctx->packed.listed++;
 }
 
+/* Frees the block with which the magazine of its class begins, if the class may have one. */
+static HK_NOINLINE void free_first(hak_ctx *ctx, char *p, unsigned sc)
+{
+    hk_group g = hk_group_in_window(ctx, p);
+    if (HK_UNLIKELY(hk_group_is_free(g, (size_t)(p - g.start)) || hk_packed_is_region(ctx, p))) {
+        hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
+        return;
+    }
+    if (HK_UNLIKELY(!may_keep(ctx, sc) || !hk_magazine_open_packed(ctx, sc))) {
+        free_to_list(ctx, p, sc);
+        return;
+    }
+    hk_bin *bin = hk_bin_of(ctx, sc);
+    bin->closed++;
+    *bin->top++ = p;
+}
+
 /* Whether it is plain that the class gets no magazine now. */
 HK_INLINE bool keeps_none(const hak_ctx *ctx, const hk_bin *bin)
 {
@@ -444,37 +461,8 @@ void hk_packed_free_class(hak_ctx *ctx, void *p, const hk_bin *bin)
 {
     unsigned sc = (unsigned)(bin - ctx->bins);
     if (keeps_none(ctx, bin)) free_to_list(ctx, p, sc);
+    else if (!bin->slots) free_first(ctx, p, sc);
     else free_past(ctx, p, sc, hk_classes[sc].size);
-}
-
-/* The marks looked at are 57 to 64. Returns the size by 64 more; 0 = the end of the block is farther away. */
-HK_RACY_ALWAYS size_t size_wide(const hak_ctx *ctx, const void *p)
-{
-    size_t unit = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT;
-    uint64_t more;
-    memcpy(&more, hk_packed_marks_at(ctx, p, unit) + sizeof more, sizeof more);
-    return more ? (HK_MARKS - ((uintptr_t)p >> 3 & 7) + (unsigned)__builtin_ctzll(more)) * 8 : 0;
-}
-
-void hk_packed_free_wide(hak_ctx *ctx, void *p)
-{
-    size_t size = size_wide(ctx, p);
-    if (HK_UNLIKELY(!size)) {
-        hk_packed_free(ctx, p);
-        return;
-    }
-    unsigned sc = hk_class_of(size);
-    hk_bin *bin = hk_bin_of(ctx, sc);
-    if (HK_UNLIKELY(hk_classes[sc].size != size)) free_past(ctx, p, sc, size);
-    else if (HK_UNLIKELY(!hk_packed_push_quick(bin, p))) hk_packed_free_class(ctx, p, bin);
-}
-
-bool hk_packed_push_wide(hak_ctx *heap, void *p)
-{
-    size_t size = size_wide(heap, p);
-    if (HK_UNLIKELY(!size)) return false;
-    unsigned sc = hk_class_of(size);
-    return HK_LIKELY(hk_classes[sc].size == size) && hk_packed_push_quick(hk_bin_of(heap, sc), p);
 }
 
 /* The thread of a heap may be taking the block from its magazine meanwhile, and labels it. */

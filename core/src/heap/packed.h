@@ -91,12 +91,9 @@ void *hk_packed_beside_slabs(hak_ctx *ctx, unsigned sc, size_t n, hak_label labe
 void hk_packed_free(hak_ctx *ctx, void *p);
 /* Frees p to the lists. Of a heap any thread that has the lock calls this. */
 void hk_packed_put_back(hak_ctx *ctx, void *p);
-/* The same for a block in the window of a local context that nobody watches, where a start is marked: of the
- * class of this bin, or too large for one look. */
+/* The same for a block of the class of this bin, in the window of a local context that nobody watches, where a
+ * start is marked. */
 void hk_packed_free_class(hak_ctx *ctx, void *p, const hk_bin *bin);
-void hk_packed_free_wide(hak_ctx *ctx, void *p);
-/* Does what hk_packed_push_quick() does with the latter, in the heap of the calling thread, which has no lock. */
-bool hk_packed_push_wide(hak_ctx *heap, void *p);
 /* Whether a block, live or free, starts at p. */
 bool hk_packed_start(const hak_ctx *ctx, const void *p);
 /* Usable size; 0 = not the start of a live block. */

@@ -80,6 +80,20 @@ HK_INLINE hk_bin *hk_packed_bin_by(const hak_ctx *ctx, uint64_t behind)
     return (hk_bin *)(void *)((char *)ctx->bins + hk_shift_left(sc, HK_BIN_SHIFT));
 }
 
+/* Returns the bin of the class of a block, where a start is marked, by the 64 marks behind the 57 to 64 that a look
+ * takes in, of which none is set. NULL = the block ends farther away, or no class has its size. */
+HK_RACY_INLINE hk_bin *hk_packed_bin_wide(const hak_ctx *ctx, const void *p)
+{
+    uint64_t more;
+    size_t unit = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT;
+    memcpy(&more, hk_packed_marks_at(ctx, p, unit) + sizeof more, sizeof more);
+    if (HK_UNLIKELY(!more)) return NULL;
+    size_t eighth = HK_MARKS - ((uintptr_t)p >> 3 & 7) + hk_first_bit(more);
+    unsigned sc = hk_class_table[eighth];
+    if (HK_UNLIKELY(hk_classes[sc].size != eighth * 8)) return NULL;
+    return (hk_bin *)(void *)((char *)ctx->bins + hk_shift_left(sc, HK_BIN_SHIFT));
+}
+
 /* Pushes p on the magazine of packed blocks that the bin of its class may have, and counts the free in bin->closed,
  * which has its highest bit set there, and nowhere else. The bins of a context without magazines are constant:
  * these are full. */

@@ -15,10 +15,12 @@
  * a program hardly touches some of them, such as stacks. A clock that stands still proves nothing. */
 static bool wants_huge(hak_space *s, size_t committed)
 {
-    enum { EARLY = 4, FAST_NS = 4000000, FEW_RUNS = 4 };
+    enum { EARLY = 4, FAST_NS = 4000000, FEW_RUNS = 4, BEFORE = 4 };
     size_t from = hk_get(&s->huge_from);
     if (hk_space_wants_huge(s, committed)) return true;
     if (!s->os.huge || from == HAK_NONE) return false;
+    /* The times of two chunks before are compared. A small program never asks the clock, whose code would be mapped. */
+    if (committed + BEFORE * HK_CHUNK < from / EARLY) return false;
     const hk_opened now = {s->os.clock(s->os.user), s->clean_runs}, before = s->opened[1];
     s->opened[1] = s->opened[0];
     s->opened[0] = now;
