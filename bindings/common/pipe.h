@@ -26,7 +26,7 @@ ssize_t hkc_pipe_write(int fd, const void *bytes, size_t size);
 /* Writes all of it. Returns 0, or errno. */
 static inline int hkc_pipe_write_all(int fd, const void *bytes, size_t size)
 {
-    for (const char *at = bytes; size > 0;) {
+    for (const char *at = (const char *)bytes; size > 0;) {
         const ssize_t n = hkc_pipe_write(fd, at, size);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return n == 0 ? EIO : errno;
