@@ -22,8 +22,9 @@ typedef struct hkc_file {
     hkc_pipe quiet; /* ... the signal of a file that may not grow is kept off */
 } hkc_file;
 
-/* name: links are followed, but for those of others in folders that are open to all; a file that is there gives the new one its mode, and is not replaced where it may
- * not be written. mode: as for open, of a file that is not there. 0 = fd is open, else errno. */
+/* name: links are followed, but for those of others in folders that are open to all; a file that is there gives
+ * the new one its mode, and is not replaced where it may not be written. mode: as for open, of a file that is not
+ * there. 0 = fd is open, else errno. */
 int hkc_file_open(hkc_file *file, const char *name, mode_t mode);
 /* Closes fd, and gives what was written its name, or with an error removes it. Returns the error, or errno of
  * what failed now. */

@@ -637,10 +637,15 @@ size_t hkc_mapped_measure(pid_t pid)
     if (pid == 0) pid = getpid();
     snprintf(path, sizeof path, "/proc/%ld/pagemap", (long)pid);
     inside = true;
+    /* Before the mappings are read: no window tells more than the report. Not in a copy: there the clock goes on, and
+     * its pages are others. */
+    if (pid == getpid() && lock_soon()) {
+        turn();
+        unlock();
+    }
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && hkc_smaps_read(&maps, pid)) {
         if (lock_soon()) {
-            if (pid == getpid()) turn(); /* in a copy the clock goes on, and its pages are others */
             sum_up(fd, &maps);
             if (touched_bytes < WORTH) touched_bytes = 0;
             bytes = touched_bytes;

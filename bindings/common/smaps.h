@@ -72,7 +72,8 @@ typedef struct hkc_lines {
 
 /* Opens the file to read. Returns -1 where there is none. */
 int hkc_proc_open(pid_t pid, const char *name);
-/* Returns the next line without its end; NULL = there is none. What does not fit the buffer is cut off. */
+/* Returns the next line without its end; NULL = there is none. Lines that do not fit the buffer are
+ * left out. */
 char *hkc_next_line(hkc_lines *lines);
 /* Reads a line as "Rss:       12 kB". */
 bool hkc_kilobytes(const char *line, const char *name, size_t *bytes);

@@ -39,7 +39,12 @@ def kind(name):
     """What the quick parser takes as a value of the option, with sizes of all kinds."""
 
     def value(text):
-        found = _run.value_of(name, text, size)
+        try:
+            found = _run.value_of(name, text, size)
+        except argparse.ArgumentTypeError:
+            if name != "--memory":  # which takes words, too
+                raise
+            found = None
         if found is None:
             raise argparse.ArgumentTypeError(f"{text!r}: {EXPECTED[name]}")
         return found

@@ -57,7 +57,9 @@ function pointsOf(context) {
     const marks = context.marks || [];
     if (marks.length === 0 || !context.stats) return [];
     return [...marks, { at_ns: report.process.now_ns, live_bytes: context.stats.live_bytes,
-        committed_bytes: context.stats.committed_bytes, resident_bytes: memory.resident_bytes }];
+        committed_bytes: context.stats.committed_bytes,
+        /* The process's: marks of what is mapped have none. */
+        resident_bytes: context.name === "mapped" ? null : memory.resident_bytes }];
 }
 
 /* Names of marks stand in rows below each other; one that has no room has its line alone. */

@@ -48,7 +48,7 @@ fn refuse_other_systems() {
 }
 
 /// What bindings/wasm-host/CMakeLists.txt takes of the folders beside it.
-const BESIDE_WASM: [&str; 16] = [
+const BESIDE_WASM: [&str; 17] = [
     "callsite/cfi",
     "callsite/image",
     "callsite/names",
@@ -60,6 +60,7 @@ const BESIDE_WASM: [&str; 16] = [
     "common/history_json",
     "common/json",
     "common/live",
+    "common/otel",
     "common/parts",
     "common/pipe",
     "common/profile_json",

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { PLACES = 256, PAGE = 4096 };
+enum { PLACES = 256, PAGE_LEAST = 4096 };
 
 typedef struct mapping {
     struct mapping *next;
@@ -22,7 +22,7 @@ static _Thread_local bool refused; /* for a limit, since hkw_wamr_code_begin */
 
 static mapping **place_of(const void *at)
 {
-    return &mapped[(uintptr_t)at / PAGE % PLACES];
+    return &mapped[(uintptr_t)at / PAGE_LEAST % PLACES];
 }
 
 static void remember(mapping *m)
@@ -59,7 +59,8 @@ void *__wrap_os_mmap(void *hint, size_t size, int prot, int flags, os_file_handl
     if (!now.tenant || now.label != HAK_WASM_LOAD) return __real_os_mmap(hint, size, prot, flags, file);
     mapping *m = malloc(sizeof *m);
     if (!m) return NULL;
-    *m = (mapping){.bytes = (size + PAGE - 1) / PAGE * PAGE, .tenant = now.tenant};
+    const size_t page = (size_t)os_getpagesize();
+    *m = (mapping){.bytes = (size + page - 1) / page * page, .tenant = now.tenant};
     if (hak_wasm_charge(m->tenant, m->bytes) != 0) {
         refused = true;
         free(m);

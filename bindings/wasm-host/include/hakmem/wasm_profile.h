@@ -31,19 +31,20 @@ extern "C" {
 #endif
 
 /* Begins both profiles, or begins them anew. options NULL = defaults; `frames` and `user` are ignored, and
- * depth is at most 32. Without sample_made and sample_gone, samples are told by the USDT probes otel_memory:alloc
- * and otel_memory:free, on Linux with x86-64 or aarch64. A growth of a linear memory is a sample that stands for itself;
- * its address is a name, and has none of the memory's bytes. Memories and blocks that are live already are not counted.
- * Returns 0; -1 if the options are broken or a profile runs; -2 if memory is out or the tenant's limit is reached. Cost:
- * that of two calls of hak_profile_start(). */
+ * depth is at most 32. Without sample_made and sample_gone, samples are told by the USDT probes
+ * otel_memory:alloc and otel_memory:free, on Linux with x86-64 or aarch64. A growth of a linear memory is a
+ * sample that stands for itself; its address is a name, and has none of the memory's bytes. Memories and
+ * blocks that are live already are not counted. Returns 0; -1 if the options are broken or a profile runs; -2
+ * if memory is out or the tenant's limit is reached. Cost: that of two calls of hak_profile_start(). */
 HAK_API int hak_wasm_profile_start(hak_wasm_tenant *tenant, const hak_profile_options *options);
 /* Takes no more samples. The results stay until the tenant is closed, and frees are still counted. Returns 0,
  * or -1 if no profile runs. Cost: that of two calls of hak_profile_stop(). */
 HAK_API int hak_wasm_profile_stop(hak_wasm_tenant *tenant);
 /* Writes the report, "hakmem-report/1", of this tenant alone: its context, with what its linear memories are
- * and what of them is resident, and, if it has a profile, one more entry for them. The report goes to memory first, so that nobody waits for `out`. Returns 0, or an errno: EINVAL
- * if `out` is NULL. Cost: that of hak_wasm_tenant_proportional(), a step for each stack and each size class, and the names of functions that were not
- * looked up before, from the tables of symbols of the process. */
+ * and what of them is resident, and, if it has a profile, one more entry for them. The report goes to memory
+ * first, so that nobody waits for `out`. Returns 0, or an errno: EINVAL if `out` is NULL. Cost: that of
+ * hak_wasm_tenant_proportional(), a step for each stack and each size class, and the names of functions that
+ * were not looked up before, from the tables of symbols of the process. */
 HAK_API int hak_wasm_report_json(hak_wasm_tenant *tenant, FILE *out);
 
 /* ---- Looking at a host while it runs ------------------------------------------------------------- */
