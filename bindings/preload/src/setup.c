@@ -132,8 +132,8 @@ __attribute__((constructor(101))) static void begin(void)
 {
     hak_ctx *ctx = hks_heap_shared();
     const hks_settings *settings = hks_settings_get();
-    strncpy(hks_process.name, *settings->name != '\0' ? settings->name : program_invocation_short_name,
-            sizeof hks_process.name - 1);
+    const char *name = *settings->name != '\0' ? settings->name : program_invocation_short_name;
+    memcpy(hks_process.name, name, strnlen(name, sizeof hks_process.name - 1));
     protect(ctx, settings);
     if (!ctx) return;
     if (tells(settings)) hks_report_open(settings->file);
