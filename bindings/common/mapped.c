@@ -8,7 +8,6 @@
 #include <hakmem/profile.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -297,25 +296,6 @@ static void tell(const call *c, size_t n)
 
 /* ---- What was touched ----------------------------------------------------------------------------- */
 
-/* Returns the bytes of the range that are in memory, by the table of pages that the kernel shows. */
-static size_t touched_in(int fd, uintptr_t start, uintptr_t end)
-{
-    enum { ENTRIES = 128 }; /* threads with small stacks come here, too */
-    const uint64_t present = (uint64_t)1 << 63;
-    uint64_t entries[ENTRIES];
-    size_t sum = 0;
-    for (uintptr_t at = start; at < end;) {
-        const size_t left = (end - at) / PAGE, wanted = left < ENTRIES ? left : ENTRIES;
-        const ssize_t n = pread(fd, entries, wanted * sizeof *entries, (off_t)(at / PAGE * sizeof *entries));
-        if (n <= 0) break;
-        const size_t got = (size_t)n / sizeof *entries;
-        for (size_t i = 0; i < got; i++)
-            sum += (entries[i] & present) != 0 ? PAGE : 0;
-        at += got * PAGE;
-    }
-    return sum;
-}
-
 /* Mappings without a resident page are passed over as a whole: allocators reserve terabytes. */
 static size_t touched_of(int fd, const hkc_smaps *maps, size_t *from, const piece *p)
 {
@@ -328,7 +308,7 @@ static size_t touched_of(int fd, const hkc_smaps *maps, size_t *from, const piec
         const uintptr_t start = m->start > p->start ? m->start : p->start,
                         end = m->end < p->end ? m->end : p->end;
         if (m->resident == 0) continue;
-        sum += start == m->start && end == m->end ? m->resident : touched_in(fd, start, end);
+        sum += start == m->start && end == m->end ? m->resident : hkc_resident_within(fd, start, end);
     }
     return sum;
 }
@@ -374,7 +354,7 @@ static void sum_up(int fd, const hkc_smaps *maps)
 static void measure(void)
 {
     hkc_smaps maps;
-    const int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    const int fd = hkc_proc_open(0, "pagemap");
     if (fd < 0) return;
     if (hkc_smaps_read(&maps, getpid())) {
         sum_up(fd, &maps);
@@ -631,11 +611,9 @@ void *hkc_mapped_sbrk(intptr_t more, uintptr_t caller)
 size_t hkc_mapped_measure(pid_t pid)
 {
     hkc_smaps maps;
-    char path[64];
     size_t bytes = 0;
     if (!t) return 0;
     if (pid == 0) pid = getpid();
-    snprintf(path, sizeof path, "/proc/%ld/pagemap", (long)pid);
     inside = true;
     /* Before the mappings are read: no window tells more than the report. Not in a copy: there the clock goes on, and
      * its pages are others. */
@@ -643,7 +621,7 @@ size_t hkc_mapped_measure(pid_t pid)
         turn();
         unlock();
     }
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = hkc_proc_open(pid, "pagemap");
     if (fd >= 0 && hkc_smaps_read(&maps, pid)) {
         if (lock_soon()) {
             sum_up(fd, &maps);

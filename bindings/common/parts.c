@@ -25,7 +25,7 @@ hkc_parts *hkc_parts_begin(pid_t pid)
     hkc_parts *p = hkc_pages(sizeof *p);
     if (!p) return NULL;
     if (pid == 0) pid = getpid();
-    p->pid = pid;
+    p->pagemap = hkc_proc_open(pid, "pagemap");
     if (!hkc_smaps_read(&p->maps, pid)) {
         hkc_parts_close(p);
         return NULL;
@@ -38,6 +38,7 @@ void hkc_parts_close(hkc_parts *p)
 {
     if (!p) return;
     hkc_smaps_close(&p->maps);
+    if (p->pagemap >= 0) close(p->pagemap);
     hkc_pages_give(p, sizeof *p);
 }
 
@@ -49,27 +50,16 @@ static bool taken_before(hkc_parts *p, const void *of)
     return false;
 }
 
-/* What `within` says of a part of a mapping that has other bytes as well. */
-typedef struct shared_mapping {
-    const hkc_parts *parts;
-    hkc_parts_within *within;
-    void *user;
-    size_t resident; /* of what is hakmem's */
-} shared_mapping;
-
-/* Halves until all of a piece is hakmem's, or nothing of it. false = the system does not tell. */
-static bool count_exactly(shared_mapping *s, uintptr_t start, uintptr_t end)
+/* Halves the range until all of a piece is hakmem's, or nothing of it, and returns the resident bytes of the former. */
+static size_t resident_of(int pagemap, hkc_parts_within *within, void *user, uintptr_t start, uintptr_t end)
 {
-    const size_t inside = s->within(s->user, start, end);
-    if (inside == 0) return true;
-    if (inside < end - start && end - start > SMALLEST_PAGE) {
-        const uintptr_t middle = start + (end - start) / SMALLEST_PAGE / 2 * SMALLEST_PAGE;
-        return count_exactly(s, start, middle) && count_exactly(s, middle, end);
-    }
-    size_t resident;
-    if (!hkc_resident_within(s->parts->pid, start, end, &resident)) return false;
-    s->resident += resident;
-    return true;
+    const size_t inside = within(user, start, end);
+    if (inside == 0) return 0;
+    if (inside == end - start || end - start <= SMALLEST_PAGE)
+        return hkc_resident_within(pagemap, start, end);
+    const uintptr_t middle = start + (end - start) / SMALLEST_PAGE / 2 * SMALLEST_PAGE;
+    return resident_of(pagemap, within, user, start, middle) +
+           resident_of(pagemap, within, user, middle, end);
 }
 
 /* Returns the resident bytes. The kernel makes mappings side by side one: where it does not tell which pages are
@@ -81,12 +71,10 @@ static size_t take(hkc_parts *p, hkc_parts_within *within, void *user)
         hkc_mapping *m = &p->maps.at[i];
         const size_t whole = m->end - m->start, inside = m->resident > 0 ? within(user, m->start, m->end) : 0;
         if (inside == 0) continue;
-        shared_mapping s = {p, within, user, 0};
         size_t n = m->resident;
-        if (inside < whole) {
-            if (count_exactly(&s, m->start, m->end)) n = least(s.resident, n);
-            else n = (size_t)((double)n * ((double)inside / (double)whole));
-        }
+        if (inside < whole && p->pagemap >= 0)
+            n = least(n, resident_of(p->pagemap, within, user, m->start, m->end));
+        else if (inside < whole) n = (size_t)((double)n * ((double)inside / (double)whole));
         sum += n;
         m->resident -= n;
         m->own = m->own > n ? m->own - n : 0;

@@ -46,8 +46,8 @@ typedef struct hkc_parts {
     size_t sum;      /* bytes of all parts: the resident memory, as the mappings tell */
     size_t resident; /* the same, as the kernel counted it at that moment */
     /* Until the end. */
-    pid_t pid;
     hkc_smaps maps;
+    int pagemap; /* of the process; -1 = it cannot be read */
     size_t ours, live, between, metadata;
     size_t unused; /* free memory of the contexts, and what their spaces retain */
     size_t guests; /* in mappings of a host's guests */

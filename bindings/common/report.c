@@ -1,5 +1,6 @@
 #include "common/report.h"
 
+#include "common/control.h"
 #include "common/format.h"
 
 #include <stdarg.h>
@@ -14,15 +15,11 @@ typedef struct sink {
     void *to;
 } sink;
 
-/* Below a blank, DEL, and C2 80 to C2 9F, the same again in UTF-8. */
 void hkc_report_plain(char *text, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        const bool two = c == 0xC2 && i + 1 < n && ((unsigned char)text[i + 1] & 0xE0) == 0x80;
-        if (c < 0x20 || c == 0x7F || two) text[i] = '?';
-        if (two) text[++i] = '?';
-    }
+    for (size_t i = 0; i < n; i++)
+        for (size_t left = hkc_control(text + i, n - i); left > 0; left--)
+            text[left > 1 ? i++ : i] = '?';
 }
 
 static HKC_FORMAT(2, 3) void line(const sink *s, const char *format, ...)

@@ -278,25 +278,22 @@ static size_t read_of(pid_t pid, const char *name, char *text, size_t size)
     return n;
 }
 
-bool hkc_resident_within(pid_t pid, uintptr_t start, uintptr_t end, size_t *resident)
+size_t hkc_resident_within(int pagemap, uintptr_t start, uintptr_t end)
 {
-    enum { PRESENT = 63 }; /* the bit; the kernel's admin-guide/mm/pagemap.rst has the others */
-    uint64_t pages[512];
+    enum { ENTRIES = 128, PRESENT = 63 }; /* few: threads with small stacks come here. The bit: pagemap.rst */
+    uint64_t entries[ENTRIES];
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    const int fd = hkc_proc_open(pid, "pagemap");
-    if (fd < 0) return false;
-    *resident = 0;
+    size_t sum = 0;
     ssize_t n = 0;
     for (uintptr_t at = start / page, last = end / page; at < last; at += (size_t)n) {
-        const size_t left = last - at, most = sizeof pages / sizeof *pages;
-        n = pread(fd, pages, (left < most ? left : most) * sizeof *pages, (off_t)(at * sizeof *pages));
-        n /= (ssize_t)sizeof *pages;
+        const size_t wanted = last - at < ENTRIES ? last - at : ENTRIES;
+        n = pread(pagemap, entries, wanted * sizeof *entries, (off_t)(at * sizeof *entries));
+        n /= (ssize_t)sizeof *entries;
         if (n <= 0) break;
         for (ssize_t i = 0; i < n; i++)
-            *resident += pages[i] >> PRESENT ? page : 0;
+            sum += entries[i] >> PRESENT ? page : 0;
     }
-    close(fd);
-    return n > 0 || start / page == end / page;
+    return sum;
 }
 
 size_t hkc_resident_of(pid_t pid)

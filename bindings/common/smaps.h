@@ -54,9 +54,9 @@ void hkc_smaps_close(hkc_smaps *maps);
  * thread. Keeps errno. */
 size_t hkc_resident_of(pid_t pid);
 
-/* Puts into *resident how many bytes from start to end, of whole pages, are resident. false = the system does not
- * tell. Cost: the kernel's for about 100 pages a microsecond. */
-bool hkc_resident_within(pid_t pid, uintptr_t start, uintptr_t end, size_t *resident);
+/* Returns the resident bytes of the whole pages from start to end. pagemap: the open file of that name of the
+ * process (hkc_proc_open); of pages of which the kernel does not tell none is resident. */
+size_t hkc_resident_within(int pagemap, uintptr_t start, uintptr_t end);
 
 typedef struct hkc_totals {
     size_t resident, peak, anonymous; /* bytes; anonymous: those of `resident` that no file has */

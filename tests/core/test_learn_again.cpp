@@ -196,3 +196,32 @@ TEST_CASE("learn: a look ends windows as a tick does, and gives nothing back")
     hak_learner_look(ctx, 0);
     hak_ctx_destroy(ctx);
 }
+
+TEST_CASE("learn: how large the heap was is known at its end, whenever the last look was")
+{
+    const bool threads = GENERATE(false, true);
+    hak_options options = HAK_OPTIONS_INIT;
+    options.shared = threads;
+    hak_ctx *ctx = hak_ctx_new(nullptr, &options);
+    hak_learner *learner = hak_learner_new(nullptr, nullptr);
+    REQUIRE(hak_learner_add(learner, ctx) == 0);
+    const uint64_t now = 1000 * SECOND;
+    hak_learner_look(ctx, now - SECOND);
+    hak_learner_look(ctx, now);
+    for (int turn = 0; turn < 3; turn++) {
+        std::vector<void *> p;
+        for (int i = 0; i < 40 * turn; i++)
+            p.push_back(hak_alloc(ctx, MiB));
+        for (void *block : p)
+            hak_free(ctx, block);
+        hak_ctx_trim(ctx);
+        hak_learner_look(ctx, now + 1); // too soon for what costs microseconds
+    }
+    hak_learner_info info = {};
+    info.size = sizeof info;
+    REQUIRE(hak_learner_stats(learner, &info) == 0);
+    CHECK(info.peak_bytes >= 80 * MiB);
+    CHECK(info.peak_bytes < 90 * MiB);
+    hak_ctx_destroy(ctx);
+    hak_learner_delete(learner);
+}

@@ -51,10 +51,16 @@ void hkc_totals_read(hkc_totals *out, pid_t pid)
     out->anonymous = now.PrivateUsage < now.WorkingSetSize ? now.PrivateUsage : now.WorkingSetSize;
 }
 
-bool hkc_resident_within(pid_t pid, uintptr_t start, uintptr_t end, size_t *resident)
+int hkc_proc_open(pid_t pid, const char *name)
 {
-    (void)pid, (void)start, (void)end, (void)resident;
-    return false;
+    (void)pid, (void)name;
+    return -1;
+}
+
+size_t hkc_resident_within(int pagemap, uintptr_t start, uintptr_t end)
+{
+    (void)pagemap, (void)start, (void)end;
+    return 0;
 }
 
 size_t hkc_resident_of(pid_t pid)

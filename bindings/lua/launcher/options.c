@@ -113,8 +113,12 @@ static const char *value_of(const char *arg, const char *name)
     return strncmp(arg, name, n) == 0 && arg[n] == '=' ? arg + n + 1 : NULL;
 }
 
-#define RATE_LEAST ((size_t)1 << 10)
-#define RATE_MOST ((size_t)1 << 40)
+static bool check_rate(const char *option, const char *rate, size_t mean, char *message, size_t size)
+{
+    const size_t least = (size_t)1 << 10, most = (size_t)1 << 40;
+    return (mean >= least && mean <= most) ||
+           fail(message, size, "%s: the rate '%.80s' is not from 1K to 1T", option, rate);
+}
 
 /* file[,rate]; the rate is what follows the last comma. */
 static bool parse_profile(hkl_options *o, const char *value, char *message, size_t size)
@@ -131,8 +135,7 @@ static bool parse_profile(hkl_options *o, const char *value, char *message, size
         const char *wrong = hkc_size_parse(rate, &o->profile_mean);
         if (wrong)
             return fail(message, size, "--hak-profile: the rate '%.80s' %s; or lines, or exact", rate, wrong);
-        if (o->profile_mean < RATE_LEAST || o->profile_mean > RATE_MOST)
-            return fail(message, size, "--hak-profile: the rate '%.80s' is not from 1K to 1T", rate);
+        if (!check_rate("--hak-profile", rate, o->profile_mean, message, size)) return false;
     }
     free(o->profile_file);
     const size_t length = comma ? (size_t)(comma - value) : strlen(value);
@@ -151,8 +154,7 @@ static bool parse_probes(hkl_options *o, const char *value, char *message, size_
     o->probes_mean = 0;
     const char *wrong = has_rate ? hkc_size_parse(value, &o->probes_mean) : NULL;
     if (wrong) return fail(message, size, "--hak-probes: '%.80s' %s; or on or off", value, wrong);
-    if (has_rate && (o->probes_mean < RATE_LEAST || o->probes_mean > RATE_MOST))
-        return fail(message, size, "--hak-probes: the rate '%.80s' is not from 1K to 1T", value);
+    if (has_rate && !check_rate("--hak-probes", value, o->probes_mean, message, size)) return false;
     if (o->probes && !hkc_otel_there())
         return fail(message, size, "--hak-probes: there are no probes on this system");
     return true;

@@ -28,23 +28,19 @@ def size(text):
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def rate(text):
-    """Of --profile: as it is, if it is one."""
-    if text not in ("", "exact"):
-        size(text)
-    return text
+def size_or_none(text):
+    """For an option that takes words, too, which its own message names."""
+    try:
+        return _hakmem.parse_size(text)
+    except ValueError:
+        return None
 
 
-def kind(name):
+def kind(name, reads=size):
     """What the quick parser takes as a value of the option, with sizes of all kinds."""
 
     def value(text):
-        try:
-            found = _run.value_of(name, text, size)
-        except argparse.ArgumentTypeError:
-            if name != "--memory":  # which takes words, too
-                raise
-            found = None
+        found = _run.value_of(name, text, reads)
         if found is None:
             raise argparse.ArgumentTypeError(f"{text!r}: {EXPECTED[name]}")
         return found
@@ -132,7 +128,7 @@ def options_of_hook(parser, report):
     parser.add_argument(
         "--memory",
         metavar="WORD|SIZE",
-        type=kind("--memory"),
+        type=kind("--memory", size_or_none),
         help="what memory is worth: cheap, normal, dear; or a size to spend for speed",
     )
     parser.add_argument(
@@ -150,7 +146,7 @@ def options_of_hook(parser, report):
     parser.add_argument(
         "--profile",
         metavar="[RATE]",
-        type=rate,
+        type=kind("--profile"),
         help="stacks in the report, of a block in each so many bytes (--profile=64K; 512K), or of all blocks "
         "(--profile=exact)",
     )

@@ -1,5 +1,7 @@
 #include "report.h"
 
+#include "common/control.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -7,10 +9,7 @@
 
 size_t hkr_control(const char *at)
 {
-    const unsigned char c = (unsigned char)at[0];
-    /* Below a blank, DEL, and C2 80 to C2 9F, the same again in UTF-8. */
-    if ((c > 0 && c < 0x20) || c == 0x7F) return 1;
-    return c == 0xC2 && (unsigned char)at[1] >= 0x80 && (unsigned char)at[1] < 0xA0 ? 2 : 0;
+    return *at ? hkc_control(at, 2) : 0;
 }
 
 void hkr_clean(char *text, size_t size, const char *from)

@@ -183,7 +183,7 @@ typedef struct hak_learner_info {
     unsigned contexts;
     size_t retained_bytes; /* without a trial that runs */
     size_t expected_bytes; /* forecast; HAK_NONE = none */
-    size_t peak_bytes;     /* most that one of its contexts had committed at a look */
+    size_t peak_bytes;     /* most that was live in one of its contexts, or committed at a look */
     double cost;           /* mean, without trials */
     hak_mode mode;         /* without a trial that runs */
 } hak_learner_info;

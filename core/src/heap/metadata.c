@@ -42,10 +42,8 @@ void *hk_meta_alloc(hak_ctx *ctx, size_t n)
         ctx->meta.at = hk_meta_start(ctx, s);
         ctx->meta.end = ctx->meta.at + hk_meta_bytes(s);
     }
-    void *p = ctx->meta.at;
-    HK_ASSERT((uintptr_t)p % 16 == 0);
-    ctx->meta.at += n;
-    return p;
+    HK_ASSERT((uintptr_t)ctx->meta.at % 16 == 0);
+    return hk_meta_quick(ctx, n);
 }
 
 bool hk_bins_make(hak_ctx *ctx)

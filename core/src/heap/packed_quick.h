@@ -73,11 +73,16 @@ HK_INLINE unsigned hk_packed_class_by(uint64_t behind)
     return (unsigned)hk_first_bit(behind);
 }
 
+/* Returns the bin of a class. */
+HK_INLINE hk_bin *hk_packed_bin(const hak_ctx *ctx, unsigned sc)
+{
+    return (hk_bin *)(void *)((char *)ctx->bins + hk_shift_left(sc, HK_BIN_SHIFT));
+}
+
 /* Returns the bin of the class of a block by the marks behind its own. */
 HK_INLINE hk_bin *hk_packed_bin_by(const hak_ctx *ctx, uint64_t behind)
 {
-    unsigned sc = hk_packed_class_by(behind);
-    return (hk_bin *)(void *)((char *)ctx->bins + hk_shift_left(sc, HK_BIN_SHIFT));
+    return hk_packed_bin(ctx, hk_packed_class_by(behind));
 }
 
 /* Returns the bin of the class of a block, where a start is marked, by the 64 marks behind the 57 to 64 that a look
@@ -90,8 +95,7 @@ HK_RACY_INLINE hk_bin *hk_packed_bin_wide(const hak_ctx *ctx, const void *p)
     if (HK_UNLIKELY(!more)) return NULL;
     size_t eighth = HK_MARKS - ((uintptr_t)p >> 3 & 7) + hk_first_bit(more);
     unsigned sc = hk_class_table[eighth];
-    if (HK_UNLIKELY(hk_classes[sc].size != eighth * 8)) return NULL;
-    return (hk_bin *)(void *)((char *)ctx->bins + hk_shift_left(sc, HK_BIN_SHIFT));
+    return HK_LIKELY(hk_classes[sc].size == eighth * 8) ? hk_packed_bin(ctx, sc) : NULL;
 }
 
 /* Pushes p on the magazine of packed blocks that the bin of its class may have, and counts the free in bin->closed,
