@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -106,10 +107,11 @@ class Live(Case):
             self.skipTest("takes another user's identity, which only root may")
         folder = os.path.dirname(self.place(0, 65533))
         os.makedirs(folder, exist_ok=True)  # root's, not that user's
+        os.chmod(self.dir, 0o755)  # that user may not come to the tree, perhaps
         self.addCleanup(os.rmdir, folder)
         program = "import os; os.setgroups([]); os.setgid(65533); os.setuid(65533); os.execv('/bin/echo', ['echo', 'on'])"
         done = subprocess.run([PYTHON, "-c", program], capture_output=True, text=True, timeout=30,
-                              env={"LD_PRELOAD": SHIM, "HAKMEM": "live=on"})
+                              env={"LD_PRELOAD": shutil.copy(SHIM, self.dir), "HAKMEM": "live=on"})
         self.assertEqual(done.stdout, "on\n")
         self.assertRegex(done.stderr, r"hakmem: HAKMEM: no socket at /tmp/hakmem-USER: Operation not permitted\n")
 

@@ -55,12 +55,20 @@ class Machine(Case):
 
     def test_all_forms_have_them(self):
         self.report()
-        for command in ("report", "html", "speedscope"):
+        for command in ("report", "speedscope"):
             with self.subTest(command):
                 text = self.hakmem(command, self.path("r.json"))
                 self.assertIn("grab", text)
                 self.assertIn("machine.cpp", text)
-        self.assertNotIn("_ZN4shop", self.hakmem("html", self.path("r.json")).rpartition("hakmem-report/1")[2])
+
+    def test_the_page_has_them(self):
+        self.report()
+        if "html" not in self.hakmem("--help"):
+            self.skipTest("this build has no page: its scripts could not be had")
+        text = self.hakmem("html", self.path("r.json"))
+        self.assertIn("grab", text)
+        self.assertIn("machine.cpp", text)
+        self.assertNotIn("_ZN4shop", text.rpartition("hakmem-report/1")[2])
 
     def without_lines(self, report, what):
         with self.subTest(what):

@@ -18,10 +18,16 @@
 int luaJIT_setmode(lua_State *L, int index, int mode) __attribute__((weak));
 enum { FLUSH_ENGINE = 0x0200, SLAB = 80 << 10 /* units of the largest slab, and one for its data */ };
 
+/* Where a trace that follows another one is recorded meanwhile, LuaJIT still writes to that other one when the recording
+ * ends, and crashes if it was flushed. Setting the hook again ends the recording before the hook runs again. */
 static void flush_traces(lua_State *L, lua_Debug *ar)
 {
     hkl_state *st = hkl_state_of(L);
     (void)ar;
+    if (hkl_trace_now(L) == HKL_TRACE_RECORDED) {
+        lua_sethook(L, flush_traces, LUA_MASKCOUNT, 1);
+        return;
+    }
     lua_sethook(L, NULL, 0, 0);
     hkl_trace_forbid(L, false);
     luaJIT_setmode(L, 0, FLUSH_ENGINE);
