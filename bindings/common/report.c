@@ -17,9 +17,12 @@ typedef struct sink {
 
 void hkc_report_plain(char *text, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        for (size_t left = hkc_control(text + i, n - i); left > 0; left--)
-            text[left > 1 ? i++ : i] = '?';
+    for (size_t i = 0; i < n; i++) {
+        const size_t control = hkc_control(text + i, n - i);
+        if (control == 0) continue;
+        memset(text + i, '?', control);
+        i += control - 1;
+    }
 }
 
 static HKC_FORMAT(2, 3) void line(const sink *s, const char *format, ...)

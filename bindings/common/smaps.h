@@ -55,7 +55,7 @@ void hkc_smaps_close(hkc_smaps *maps);
 size_t hkc_resident_of(pid_t pid);
 
 /* Returns the resident bytes of the whole pages from start to end. pagemap: the open file of that name of the
- * process (hkc_proc_open); of pages of which the kernel does not tell none is resident. */
+ * process (hkc_proc_open). A page that the kernel does not tell of counts as not resident. */
 size_t hkc_resident_within(int pagemap, uintptr_t start, uintptr_t end);
 
 typedef struct hkc_totals {

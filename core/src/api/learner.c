@@ -401,18 +401,11 @@ static bool window_over(const hak_learner *l, uint64_t now_ns)
     return !o->cpu_ns || o->cpu_ns() - l->window_cpu >= o->window_ns / WORK;
 }
 
-/* What costs no look at the context. */
-static size_t peak_of(const hak_ctx *ctx)
-{
-    if (ctx->heaps) return atomic_load_explicit(&ctx->heaps->peak, memory_order_relaxed);
-    return hk_max(hk_get(&ctx->account.peak), hk_get(&ctx->live_bytes));
-}
-
 void hk_learner_tick(hak_ctx *ctx, uint64_t now_ns)
 {
     hak_learner *l = ctx->settings.learner;
     hk_lock_take(&l->held.lock);
-    l->peak = hk_max(l->peak, peak_of(ctx));
+    l->peak = hk_max(l->peak, hk_peak_bytes(ctx)); /* costs no look */
     member *m = find(l, ctx);
     bool ends = window_over(l, now_ns), over = now_ns < m->seen_ns || ends;
     if (m->new) m->first_ns = now_ns;

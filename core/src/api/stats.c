@@ -133,8 +133,7 @@ int hak_ctx_stats(const hak_ctx *ctx, hak_stats *out)
     hak_stats s = {0};
     s.live_bytes = t.live_bytes;
     s.live_blocks = t.live_blocks;
-    s.peak_bytes = hk_max(heaps ? atomic_load(&heaps->peak) : hk_get(&ctx->account.peak),
-                          heaps ? s.live_bytes : hk_get(&ctx->live_bytes));
+    s.peak_bytes = hk_max(hk_peak_bytes(ctx), s.live_bytes);
     s.committed_bytes = heaps ? atomic_load(&heaps->account.used) : hk_get(&ctx->account.committed);
     s.metadata_bytes = t.metadata;
     s.cached_bytes = not_below_zero(s.committed_bytes - s.live_bytes - s.metadata_bytes);

@@ -273,6 +273,13 @@ void hk_shared_observe(hak_ctx *shared);
 void hk_shared_gather(hak_ctx *shared);
 /* Brings home everything that is under way and in magazines. No other thread may be inside a call. */
 void hk_shared_settle(hak_ctx *shared);
+/* Returns the most live bytes so far; of a shared context, as far as its heaps have published. */
+HK_INLINE size_t hk_peak_bytes(const hak_ctx *ctx)
+{
+    if (ctx->heaps) return atomic_load_explicit(&ctx->heaps->peak, memory_order_relaxed);
+    return hk_max(hk_get(&ctx->account.peak), hk_get(&ctx->live_bytes));
+}
+
 /* Begins the peak anew. Blocks at hand would count in it, so the blocks that this thread may touch go home
  * first. */
 void hk_shared_peak_reset(hak_ctx *shared);
