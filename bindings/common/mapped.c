@@ -643,6 +643,8 @@ void hkc_mapped_parts(hkc_parts *parts)
     for (size_t i = 0; i < LIBRARIES; i++)
         if (t->sums[i] > t->shared[i])
             hkc_parts_mapped(parts, t->names[i][0] ? t->names[i] : "others", t->sums[i] - t->shared[i]);
+    for (size_t i = 0; i < count; i++)
+        if (!t->at[i].shared) hkc_parts_past_malloc(parts, t->at[i].start, t->at[i].end);
     unlock();
 }
 

@@ -265,6 +265,20 @@ void hkc_parts_mapped(hkc_parts *p, const char *library, size_t bytes)
     m->bytes = bytes;
 }
 
+void hkc_parts_past_malloc(hkc_parts *p, uintptr_t start, uintptr_t end)
+{
+    size_t low = 0, high = p ? p->maps.count : 0;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (p->maps.at[middle].start < start) low = middle + 1;
+        else high = middle;
+    }
+    for (; p && low < p->maps.count && p->maps.at[low].end <= end; low++) {
+        uint8_t *const kind = &p->maps.at[low].kind;
+        if (*kind == HKC_MAPPING_MALLOC || *kind == HKC_MAPPING_STACK) *kind = HKC_MAPPING_ANONYMOUS;
+    }
+}
+
 /* The largest first; what is left of the anonymous mappings. */
 static size_t add_mappers(hkc_parts *p, size_t left)
 {

@@ -255,6 +255,39 @@ TEST_CASE("a mapping that others share: hakmem's resident bytes are those of its
     munmap(mapped, size);
 }
 
+TEST_CASE("what a library mapped is neither malloc's nor a stack, wherever it lies")
+{
+    const size_t arena = 64 << 20, small = 4 << 20, page = 4096, reserved = 3 * arena, touched = 2 << 20;
+    void *const all = mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(all != MAP_FAILED);
+    // One as large and as aligned as an arena of glibc; and one above a page that nobody may touch.
+    const uintptr_t first = ((uintptr_t)all + arena) / arena * arena, second = first + arena + page;
+    REQUIRE(mprotect((void *)first, arena, PROT_READ | PROT_WRITE) == 0);
+    REQUIRE(mprotect((void *)second, small, PROT_READ | PROT_WRITE) == 0);
+    memset((void *)first, 1, touched);
+    memset((void *)second, 1, touched);
+    const auto part = [&](const char *kind, bool told) {
+        hkc_parts *const p = hkc_parts_begin(0);
+        REQUIRE(p);
+        if (told) {
+            hkc_parts_past_malloc(p, first, first + arena);
+            hkc_parts_past_malloc(p, second, second + small);
+            hkc_parts_mapped(p, "libx", 2 * touched);
+        }
+        hkc_parts_end(p);
+        size_t sum = 0;
+        for (size_t i = 0; i < p->count; i++)
+            if (p->part[i].kind == std::string(kind) || p->part[i].name == std::string(kind))
+                sum += p->part[i].bytes;
+        hkc_parts_close(p);
+        return sum;
+    };
+    CHECK(part("malloc", false) >= touched + part("malloc", true));
+    CHECK(part("stacks", false) >= touched + part("stacks", true));
+    CHECK(part("mapped by libx", true) == 2 * touched);
+    munmap(all, reserved);
+}
+
 TEST_CASE("memory that nobody touched is in no part")
 {
     hak_ctx *ctx = hak_ctx_new(nullptr, nullptr);

@@ -1,17 +1,20 @@
 /* hotpath WORK N...: N rounds of one kind of work, for instruction counts by callgrind. The functions to be
  * counted are called from here and from nowhere else, so that a collector may switch on by their names.
  * Several kinds run one after another, each in a process of its own, so that callgrind starts once for all. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 #include <hakmem/hakmem.h>
 #include <hakmem/learn.h>
 #include <hakmem/profile.h>
 #include <hakmem/tuning.h>
 
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +31,50 @@ static void pairs(size_t n, size_t rounds)
             p[i] = hak_alloc(ctx, n);
         for (int i = BATCH; i--;)
             hak_free(ctx, p[i]);
+    }
+}
+
+/* Threads that live at once, and the one that runs after the others before it. */
+static struct member {
+    pthread_t thread;
+    sem_t goes, ready;
+    size_t n, rounds;
+} crowd[16];
+
+static void *run_member(void *user)
+{
+    struct member *m = user;
+    if (!hak_calloc(ctx, 1, m->n)) abort();
+    for (int turn = 0; turn < 2; turn++) {
+        sem_post(&m->ready);
+        sem_wait(&m->goes);
+        if (turn == 0) pairs(m->n, m->rounds);
+    }
+    return NULL;
+}
+
+/* What lies between their stacks differs, as in programs that map memory while they start threads. */
+static void pairs_in_crowd(size_t n, size_t rounds)
+{
+    enum { COUNT = sizeof crowd / sizeof *crowd };
+    for (size_t i = 0; i < COUNT; i++) {
+        struct member *m = &crowd[i];
+        m->n = n;
+        m->rounds = rounds / COUNT;
+        sem_init(&m->goes, 0, 0);
+        sem_init(&m->ready, 0, 0);
+        if (mmap(NULL, (i * i % 7 + 1) << 16, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ||
+            pthread_create(&m->thread, NULL, run_member, m) != 0)
+            abort();
+        sem_wait(&m->ready);
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        sem_post(&crowd[i].goes);
+        sem_wait(&crowd[i].ready);
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        sem_post(&crowd[i].goes);
+        pthread_join(crowd[i].thread, NULL);
     }
 }
 
@@ -184,6 +231,7 @@ static const struct {
     {"resize-sized-run", resize_sized, RUN, SLABS},
     {"shared-small", pairs, SMALL, SHARED},
     {"shared-run", pairs, RUN, SHARED},
+    {"crowded-small", pairs_in_crowd, SMALL, SHARED},
     {"profiled-small", pairs, SMALL, PROFILED},
     {"guarded-small", pairs, SMALL, GUARDED},
     {"size-small", size, SMALL, SLABS},

@@ -34,6 +34,9 @@ FIGURES = {
     "free shared small": ("hak_free", "shared-small", BATCH),
     "alloc shared run": ("hak_alloc", "shared-run", BATCH),
     "free shared run": ("hak_free", "shared-run", BATCH),
+    # By each of 16 threads.
+    "alloc crowded small": ("hak_alloc", "crowded-small", BATCH),
+    "free crowded small": ("hak_free", "crowded-small", BATCH),
     "alloc profiled small": ("hak_alloc", "profiled-small", BATCH),
     "free profiled small": ("hak_free", "profiled-small", BATCH),
     "alloc guarded small": ("hak_alloc", "guarded-small", BATCH),

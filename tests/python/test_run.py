@@ -522,6 +522,26 @@ class Environment(ProgramCase):
             self.assertEqual(lines[:2], [("maps", 4), ("<module>", 7)])
         self.assertTrue(any(p["name"].startswith("mapped by ") and p["bytes"] >= 16 << 20 for p in report["memory"]["parts"]))
 
+    def test_what_c_code_maps_is_not_malloc(self):
+        # glibc's arenas are 64 MiB at a multiple of 64 MiB too. Something else on both sides, so that the kernel
+        # makes no longer mapping of it.
+        text = """
+            import ctypes, mmap
+            def maps(size, **how): return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE, **how)
+            others, address = [], 1
+            while address % (64 << 20):
+                others.append(maps(2 << 20, prot=mmap.PROT_READ))
+                kept = maps(64 << 20)
+                others.append(kept)
+                address = ctypes.addressof(ctypes.c_char.from_buffer(kept))
+            others.append(maps(2 << 20, prot=mmap.PROT_READ))
+            for at in range(0, 16 << 20, 4096): kept[at] = 1
+        """
+        self.run_script(text, "--all", "--profile", "--report", "r.json")
+        parts = json.loads((self.folder / "r.json").read_text())["memory"]["parts"]
+        self.assertLess(sum(p["bytes"] for p in parts if p["kind"] == "malloc"), 4 << 20)
+        self.assertTrue(any(p["name"].startswith("mapped by ") and p["bytes"] >= 16 << 20 for p in parts), parts)
+
     def test_values_that_are_none(self):
         for name in ("HAKMEM_DOMAINS", "HAKMEM_LIMIT", "HAKMEM_LABELS"):
             done = self.python("-c", "print(1)", env=preloaded() | {name: "-5x"}, check=False)

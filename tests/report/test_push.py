@@ -22,8 +22,12 @@ class Collector(http.server.ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, *statuses, port=0):
-        super().__init__(("127.0.0.1", port), Handler)
+    def __init__(self, *statuses, at=None):
+        super().__init__(("127.0.0.1", 0), Handler, bind_and_activate=at is None)
+        if at is not None:  # a socket that has an address, and does not listen yet
+            self.socket.close()
+            self.socket, self.server_address = at, at.getsockname()
+            self.server_activate()
         self.statuses, self.got, self.came = list(statuses) or [200], [], threading.Semaphore(0)
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -51,9 +55,11 @@ class Push(test_command.Case):
         self.addCleanup(made.shutdown)
         return made
 
-    def start(self, port, *arguments, path=""):
+    def start(self, port, *arguments, path="", preload=None):
+        environment = os.environ | ({"LD_PRELOAD": preload} if preload else {})
         process = subprocess.Popen([COMMAND, "push", "--otlp", f"http://127.0.0.1:{port}{path}", "-i", "0.1",
-                                    *map(str, arguments or [self.file])], stderr=subprocess.PIPE, text=True)
+                                    *map(str, arguments or [self.file])], stderr=subprocess.PIPE, text=True,
+                                   env=environment)
         self.addCleanup(process.stderr.close)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
@@ -122,13 +128,14 @@ class Push(test_command.Case):
         self.assertEqual(collector.got[0][0], "/otlp/x")
 
     def test_a_collector_that_is_away_is_told_once(self):
-        with socket.create_server(("127.0.0.1", 0)) as s:
-            port = s.getsockname()[1]
-        process = self.start(port)
+        # Nobody else gets the port meanwhile. Each try takes another time, which libcurl's text has in it.
+        away = socket.socket()
+        away.bind(("127.0.0.1", 0))
+        process = self.start(away.getsockname()[1], preload=os.environ.get("HAKMEM_SLOW_CONNECT"))
         line = process.stderr.readline()
         self.assertRegex(line, "^hakmem: the collector does not answer: .*\n$")
         time.sleep(0.5)  # several tries
-        collector = self.collector(port=port)
+        collector = self.collector(at=away)
         self.wait(collector, 2)
         self.assertEqual(self.end(process), "hakmem: the collector takes reports again\n")
 

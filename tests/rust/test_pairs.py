@@ -13,9 +13,6 @@ PAIRS = 40_000  # of each thread, and twice as many
 # Scopes may cost so many instructions a pair beyond the heap of the program, about 2 ns. It is 8 with Rust 1.95.
 MOST = 10
 THREADS = 8
-# Threads of one scope share no counter, so that a pair costs what it costs one thread. How long they wait for each other
-# before they begin depends on the machine, and only adds: the least of so many runs counts.
-RUNS = 3
 
 
 def instructions(program, *arguments):
@@ -30,8 +27,7 @@ def instructions(program, *arguments):
 
 
 def per_pair(program, *arguments, threads=1):
-    few, many = (min(instructions(program, n, *arguments) for _ in range(RUNS if threads > 1 else 1))
-                 for n in (PAIRS, 2 * PAIRS))
+    few, many = (instructions(program, n, *arguments) for n in (PAIRS, 2 * PAIRS))
     return (many - few) / (PAIRS * threads)
 
 

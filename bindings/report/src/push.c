@@ -17,16 +17,16 @@ enum { PATIENCE = 10 }; /* seconds for one request */
 typedef struct pusher {
     hkr_fleet fleet;
     CURL *to;
-    char last[HKR_ERROR]; /* what was said last; "" = all is well */
+    char last[HKR_ERROR]; /* what was wrong last; "" = nothing */
 } pusher;
 
-/* Says what is new, once. */
-static void tell(pusher *p, const char *line)
+/* Says what is new, once: the line, if what is wrong is not what was wrong before. "" = nothing is. */
+static void tell(pusher *p, const char *wrong, const char *line)
 {
-    if (strcmp(p->last, line) == 0) return;
-    if (*line) fprintf(stderr, "hakmem: %s\n", line);
+    if (strcmp(p->last, wrong) == 0) return;
+    if (*wrong) fprintf(stderr, "hakmem: %s\n", line);
     else if (*p->last) fputs("hakmem: the collector takes reports again\n", stderr);
-    snprintf(p->last, sizeof p->last, "%s", line);
+    snprintf(p->last, sizeof p->last, "%s", wrong);
 }
 
 static size_t read_nothing(char *bytes, size_t size, size_t count, void *user)
@@ -35,27 +35,29 @@ static size_t read_nothing(char *bytes, size_t size, size_t count, void *user)
     return size * count;
 }
 
-/* Returns the answer's status; 0 = there was none, and `error` says why. */
-static long send_text(pusher *p, const char *text, char error[CURL_ERROR_SIZE])
+/* Returns the answer's status; 0 = there was none: *code says why in general, and `error` more of it. */
+static long send_text(pusher *p, const char *text, CURLcode *code, char error[CURL_ERROR_SIZE])
 {
     long status = 0;
     error[0] = '\0';
     curl_easy_setopt(p->to, CURLOPT_ERRORBUFFER, error);
     curl_easy_setopt(p->to, CURLOPT_POSTFIELDS, text);
     curl_easy_setopt(p->to, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(text));
-    const CURLcode done = curl_easy_perform(p->to);
-    if (done == CURLE_OK) curl_easy_getinfo(p->to, CURLINFO_RESPONSE_CODE, &status);
-    else if (!*error) snprintf(error, CURL_ERROR_SIZE, "%s", curl_easy_strerror(done));
+    *code = curl_easy_perform(p->to);
+    if (*code == CURLE_OK) curl_easy_getinfo(p->to, CURLINFO_RESPONSE_CODE, &status);
+    else if (!*error) snprintf(error, CURL_ERROR_SIZE, "%s", curl_easy_strerror(*code));
     return status;
 }
 
 static void push_once(pusher *p)
 {
     char line[HKR_ERROR] = "", error[CURL_ERROR_SIZE];
+    const char *wrong = line;
+    CURLcode code = CURLE_OK;
     struct timespec now;
     hkr_fleet_load(&p->fleet);
     if (p->fleet.count == 0) {
-        tell(p, p->fleet.error);
+        tell(p, p->fleet.error, p->fleet.error);
         return;
     }
     clock_gettime(CLOCK_REALTIME, &now);
@@ -63,12 +65,14 @@ static void push_once(pusher *p)
         hkr_otlp(p->fleet.reports, p->fleet.count, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
     char *text = json_dumps(made, JSON_COMPACT);
     json_decref(made);
-    const long status = text ? send_text(p, text, error) : 0;
+    const long status = text ? send_text(p, text, &code, error) : 0;
     free(text);
     if (!text) hkr_fail(line, "no memory for a report");
     else if (status == 0) hkr_fail(line, "the collector does not answer: %.300s", error);
     else if (status / 100 != 2) hkr_fail(line, "the collector answers %ld", status);
-    tell(p, line);
+    /* libcurl's text has the milliseconds of this try in it. */
+    if (text && status == 0) wrong = curl_easy_strerror(code);
+    tell(p, wrong, line);
 }
 
 /* Whether the URL is one of HTTP. Without a path, it gets that of metrics. */

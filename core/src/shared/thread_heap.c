@@ -122,11 +122,79 @@ static bool table_copy(hk_table *to, hak_ctx *shared, const hk_table *from)
     return true;
 }
 
+/* Whether the factor gives each of these threads a first slot of its own. */
+static bool tells_apart(uintptr_t factor, const uintptr_t *threads, size_t count)
+{
+    uint64_t taken = 0;
+    _Static_assert(HK_FIRST <= 64, "a bit for each slot");
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t bit = UINT64_C(1) << hk_slot_number(factor, threads[i]);
+        if (taken & bit) return false;
+        taken |= bit;
+    }
+    return true;
+}
+
+/* Looks for a factor under which this thread and all with heaps in `first` have slots of their own. 0 = none was found,
+ * as for more than some 25 threads. */
+static uintptr_t factor_for(hak_ctx *shared, uintptr_t thread)
+{
+    enum { TRIES = 64 };
+    const hk_heaps *heaps = shared->heaps;
+    uintptr_t threads[HK_FIRST_SLOTS + 1],
+        factor = atomic_load_explicit(&heaps->factor, memory_order_relaxed);
+    size_t count = 0;
+    threads[count++] = thread;
+    for (size_t i = 0; i < HK_FIRST_SLOTS; i++) {
+        const hak_ctx *heap = heap_in(&heaps->first[i]);
+        if (heap != shared) threads[count++] = hk_thread_of(heap);
+    }
+    for (int i = 0; count <= HK_FIRST && i < TRIES; i++) {
+        factor = (uintptr_t)hash(factor) | 1;
+        if (tells_apart(factor, threads, count)) return factor;
+    }
+    return 0;
+}
+
+/* Moves the heaps in `first` to where the factor looks for them. Threads that look meanwhile find none there, and then
+ * see that heaps move: hk_heap_find(). */
+static void move_heaps(hak_ctx *shared, uintptr_t factor)
+{
+    hk_heaps *heaps = shared->heaps;
+    hak_ctx *there[HK_FIRST];
+    size_t count = 0;
+    for (size_t i = 0; i < HK_FIRST_SLOTS; i++) {
+        hak_ctx *heap = heap_in(&heaps->first[i]);
+        if (heap != shared) there[count++] = heap;
+    }
+    atomic_fetch_add(&heaps->moves, 1);
+    atomic_store(&heaps->factor, factor);
+    for (size_t i = 0; i < HK_FIRST_SLOTS; i++)
+        atomic_store(&heaps->first[i], shared);
+    for (size_t i = 0; i < count; i++)
+        atomic_store(hk_slot_first(heaps, hk_thread_of(there[i])), there[i]);
+    atomic_fetch_add(&heaps->moves, 1);
+}
+
+/* Puts the heap into the first slot of its thread, where that is possible. */
+static bool put_apart(hak_ctx *shared, uintptr_t thread, hak_ctx *heap)
+{
+    hk_slot *slot = hk_slot_first(shared->heaps, thread);
+    if (heap_in(slot) != shared) {
+        const uintptr_t factor = factor_for(shared, thread);
+        if (factor == 0) return false;
+        move_heaps(shared, factor);
+        slot = hk_slot_first(shared->heaps, thread);
+    }
+    atomic_store_explicit(slot, heap, memory_order_release);
+    return true;
+}
+
 /* With the lock of the shared context held. false = no memory for a table of so many threads. */
 static bool put_slot(hak_ctx *shared, uintptr_t thread, hak_ctx *heap)
 {
     hk_heaps *heaps = shared->heaps;
-    if (slots_put(hk_slot_first(heaps, thread), shared, heap)) return true;
+    if (put_apart(shared, thread, heap) || slots_put(hk_slot_first(heaps, thread), shared, heap)) return true;
     hk_table *t = table_of(heaps);
     unsigned bits = t ? 64 - t->shift : HK_FIRST_BITS + 2;
     while (!t || !table_put(t, shared, thread, heap)) {
@@ -167,8 +235,19 @@ void hk_heap_disown(hak_ctx *shared, hak_ctx *heap)
     atomic_store_explicit(&heap->thread, 0, memory_order_relaxed);
 }
 
+/* Only this thread gives itself a heap, so where it finds none while none moves, it has none. The list of heaps tells
+ * the truth at any time, but has those of all threads that ever were. */
 hak_ctx *hk_heap_find(hak_ctx *shared)
 {
-    hk_slot *slot = find_slot(shared->heaps, hk_thread_register());
-    return slot ? heap_in(slot) : NULL;
+    hk_heaps *heaps = shared->heaps;
+    const uintptr_t thread = hk_thread_register();
+    const unsigned moves = atomic_load(&heaps->moves);
+    const hk_slot *slot = find_slot(heaps, thread);
+    hak_ctx *heap = slot ? heap_in(slot) : NULL;
+    if (heap && hk_thread_of(heap) == thread) return heap; /* another may have come there meanwhile */
+    if (!slot && moves % 2 == 0 && atomic_load(&heaps->moves) == moves) return NULL;
+    heap = hk_heaps_first(shared);
+    while (heap && hk_thread_of(heap) != thread)
+        heap = heap->heap->next;
+    return heap;
 }

@@ -30,6 +30,7 @@ enum {
     HK_PROBES = 8,
     HK_FIRST_BITS = 6,
     HK_FIRST = 1 << HK_FIRST_BITS,
+    HK_FIRST_SLOTS = HK_FIRST + HK_PROBES - 1, /* the last one has followers, too */
     HK_HEAP_PUBLISHED = 64 << 10
 };
 
@@ -75,7 +76,9 @@ _Static_assert(offsetof(hk_heap, member) == 0, "ctx->member is ctx->heap");
 /* The heap of a thread, whose register is in the heap itself; or the shared context, which has none: free. */
 typedef _Atomic(hak_ctx *) hk_slot;
 
-/* Open addressing, HK_PROBES slots from the hash on; outgrown tables stay readable. */
+/* Open addressing, HK_PROBES slots from the hash on; outgrown tables stay readable. A thread whose heap is not in the
+ * first of its slots takes a longer way at each call. So when two threads have the same first slot, `factor` becomes one
+ * that gives each live thread its own, and the heaps in `first` move: see put_apart(). */
 typedef struct hk_table {
     unsigned shift;
     size_t size;
@@ -83,8 +86,10 @@ typedef struct hk_table {
 } hk_table;
 
 struct hk_heaps {
-    hk_slot first[HK_FIRST + HK_PROBES]; /* the table while threads are few */
-    _Atomic(hk_table *) table;           /* of those that found no room there; or NULL */
+    hk_slot first[HK_FIRST_SLOTS]; /* the table while threads are few */
+    _Atomic uintptr_t factor;      /* of the hash in `first`; on a cache line that changes as rarely */
+    _Atomic unsigned moves;        /* of heaps in `first`, twice as many; odd while they move */
+    _Atomic(hk_table *) table;     /* of those that found no room there; or NULL */
     _Atomic(hak_ctx *) newest;
     hak_ctx *sought; /* where the search for dead threads goes on */
     hk_lock lock;    /* table, list, labels, pressure */
@@ -124,11 +129,16 @@ HK_INLINE hk_heaps *hk_heaps_behind(hak_ctx *shared)
     return hk_behind(shared);
 }
 
-/* Returns the slot where the search for a thread begins. The constant has 32 bits, so it is a part of the
- * instruction; and it spreads stacks of glibc, 8 MiB and a page each, well. */
+/* The number of a thread's first slot. */
+HK_INLINE size_t hk_slot_number(uintptr_t factor, uintptr_t thread)
+{
+    return (thread * factor) >> (8 * sizeof thread - HK_FIRST_BITS);
+}
+
+/* Returns the slot where the search for a thread begins. */
 HK_INLINE hk_slot *hk_slot_first(hk_heaps *heaps, uintptr_t thread)
 {
-    return &heaps->first[((uint32_t)thread * 0x9E3779B1u) >> (32 - HK_FIRST_BITS)];
+    return &heaps->first[hk_slot_number(atomic_load_explicit(&heaps->factor, memory_order_relaxed), thread)];
 }
 
 /* A heap belongs to its thread alone as long as this says so to that thread. */

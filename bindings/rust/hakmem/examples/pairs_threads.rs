@@ -4,7 +4,7 @@
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Barrier;
+use std::sync::{Barrier, Mutex};
 
 #[global_allocator]
 static GLOBAL: hakmem::ScopedGlobal = hakmem::ScopedGlobal;
@@ -39,13 +39,17 @@ fn main() {
     let counted = arguments.next().is_some();
     let scope = hakmem::Scope::new("pairs").expect("memory for a heap");
     scope.limits(64 << 20, 128 << 20, |_, _| ());
+    let turns = Mutex::new(());
     let (ready, done) = (Barrier::new(threads + 1), Barrier::new(threads + 1));
     std::thread::scope(|all| {
         for _ in 0..threads {
             all.spawn(|| {
                 scope.enter(|| {
-                    // As a heap is that has lived a while: the class has slabs of its own.
+                    // As a heap is that has lived a while: the class has slabs of its own. One thread at a time gets them,
+                    // so that no thread spends instructions on waiting for another.
+                    let turn = turns.lock().unwrap();
                     drop((0..20_000).map(|i| black_box(Box::new([i; 8]))).collect::<Vec<Box<[usize; 8]>>>());
+                    drop(turn);
                     ready.wait();
                     pairs(n, counted);
                 });
