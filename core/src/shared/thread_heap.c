@@ -103,7 +103,9 @@ static hk_slot *slots_find(hk_slot *slot, uintptr_t thread)
 
 static hk_slot *find_slot(hk_heaps *heaps, uintptr_t thread)
 {
-    hk_slot *slot = slots_find(hk_slot_first(heaps, thread), thread);
+    /* What was written before this factor is seen: hk_heap_find() relies on that. */
+    const uintptr_t factor = atomic_load_explicit(&heaps->factor, memory_order_acquire);
+    hk_slot *slot = slots_find(&heaps->first[hk_slot_number(factor, thread)], thread);
     hk_table *t = slot ? NULL : table_of(heaps);
     return t ? slots_find(&t->slots[hash(thread) >> t->shift], thread) : slot;
 }
@@ -136,7 +138,7 @@ static bool tells_apart(uintptr_t factor, const uintptr_t *threads, size_t count
 }
 
 /* Looks for a factor under which this thread and all with heaps in `first` have slots of their own. 0 = none was found,
- * as for more than some 25 threads. */
+ * as for more than some 25 threads, among which are those that ended without hak_ctx_thread_done. */
 static uintptr_t factor_for(hak_ctx *shared, uintptr_t thread)
 {
     enum { TRIES = 64 };
@@ -156,23 +158,22 @@ static uintptr_t factor_for(hak_ctx *shared, uintptr_t thread)
     return 0;
 }
 
-/* Moves the heaps in `first` to where the factor looks for them. Threads that look meanwhile find none there, and then
- * see that heaps move: hk_heap_find(). */
+/* Moves the heaps in `first` to where the factor looks for them. A thread that looks meanwhile and finds none sees that
+ * heaps move: hk_heap_find(). A slot that stays as it is, is never empty. */
 static void move_heaps(hak_ctx *shared, uintptr_t factor)
 {
     hk_heaps *heaps = shared->heaps;
-    hak_ctx *there[HK_FIRST];
-    size_t count = 0;
+    hak_ctx *there[HK_FIRST_SLOTS];
+    for (size_t i = 0; i < HK_FIRST_SLOTS; i++)
+        there[i] = shared;
     for (size_t i = 0; i < HK_FIRST_SLOTS; i++) {
         hak_ctx *heap = heap_in(&heaps->first[i]);
-        if (heap != shared) there[count++] = heap;
+        if (heap != shared) there[hk_slot_number(factor, hk_thread_of(heap))] = heap;
     }
     atomic_fetch_add(&heaps->moves, 1);
     atomic_store(&heaps->factor, factor);
     for (size_t i = 0; i < HK_FIRST_SLOTS; i++)
-        atomic_store(&heaps->first[i], shared);
-    for (size_t i = 0; i < count; i++)
-        atomic_store(hk_slot_first(heaps, hk_thread_of(there[i])), there[i]);
+        if (heap_in(&heaps->first[i]) != there[i]) atomic_store(&heaps->first[i], there[i]);
     atomic_fetch_add(&heaps->moves, 1);
 }
 

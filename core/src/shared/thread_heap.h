@@ -105,6 +105,9 @@ struct hk_heaps {
     atomic_bool hinted;    /* by the policy */
 };
 
+_Static_assert((offsetof(hk_heaps, factor) + sizeof(uintptr_t)) % 64 == 0,
+               "the end of a cache line of slots");
+
 /* The first member of a hak_learner. */
 typedef struct hk_learner_lock {
     hk_lock lock;
