@@ -64,6 +64,27 @@ class Server(unittest.TestCase):
         self.assertEqual(self.ask("/call/alice/get/many")[0], 400)
         self.assertEqual(self.ask("/nothing")[0], 404)
 
+    def test_a_request_that_loops_ends_and_others_are_served(self):
+        begun = time.monotonic()
+        code, text = self.ask("/call/eve/spin/0")
+        self.assertEqual((code, "the call has run for as long as its tenant may" in text), (408, True), text)
+        self.assertGreaterEqual(time.monotonic() - begun, 0.5)
+        # As many at once as its guests, twice as many customers as the server has threads.
+        ended = []
+        loops = [threading.Thread(target=lambda path=f"/call/eve{n}/spin/0": ended.append(self.ask(path)[0]))
+                 for n in range(8) for _ in range(4)]
+        for thread in loops:
+            thread.start()
+        while not ended:
+            self.assertEqual(self.ask("/call/bob/put/5"), (200, ""))
+            self.assertEqual(self.ask("/call/bob/get/0"), (200, "0"))
+        for thread in loops:
+            thread.join()
+        self.assertEqual(set(ended), {408})
+        self.assertEqual(self.ask("/call/eve0/put/1"), (200, ""))
+        self.assertEqual(self.ask("/call/eve0/get/0"), (200, "0"))
+        self.assertEqual(self.stats()["eve0"]["refused"], 0)
+
     def test_a_hostile_customer_stays_within_its_limit_and_others_are_served(self):
         stop, wrong = threading.Event(), []
 

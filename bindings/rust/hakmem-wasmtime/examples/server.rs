@@ -1,9 +1,10 @@
 //! A server of tenants: each customer has its guests, its limits and its figures. One that takes all it can get is refused
-//! what goes beyond its limits, and the others are served.
+//! what goes beyond its limits, and the others are served. A request may run for half a second.
 //!
 //!     cargo run --example server GUEST.cwasm [ADDRESS]
 //!
-//! GUEST.cwasm is what wasmtime compiled of a module that `hakmem_wasmtime::expose` returned.
+//! GUEST.cwasm is what wasmtime compiled, with `Config::epoch_interruption`, of a module that `hakmem_wasmtime::expose`
+//! returned.
 //!
 //!     POST /call/CUSTOMER/FUNCTION/NUMBER   calls the guest's function (i32) -> i32, or without either
 //!     GET  /stats                           figures of all customers
@@ -21,7 +22,7 @@ use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::Router;
 use hakmem_wasmtime::{Error, Guest, Host, Limits, Reason, Snapshot, Tenant};
-use wasmtime::{Config, Engine, Linker, Module, Val};
+use wasmtime::{Config, Linker, Module, Val};
 
 const MIB: usize = 1 << 20;
 /// Guests of a customer at once, each with a stack of 2 MiB, and how many wait for requests.
@@ -29,6 +30,9 @@ const GUESTS: usize = 4;
 const IDLE: usize = 2;
 const LIMITS: Limits = Limits { linear_bytes: 16 * MIB, instances: GUESTS };
 const CUSTOMERS: usize = 1000;
+/// How long a request may run, and after which time others have their turn.
+const TIME: Duration = Duration::from_millis(500);
+const TURN: Duration = Duration::from_millis(10);
 
 type Answer = Result<String, (StatusCode, String)>;
 
@@ -54,6 +58,7 @@ fn status(error: Error) -> (StatusCode, String) {
     let code = match error.reason() {
         Reason::Instances => StatusCode::SERVICE_UNAVAILABLE,
         Reason::Memory | Reason::Stack => StatusCode::INSUFFICIENT_STORAGE,
+        Reason::Time => StatusCode::REQUEST_TIMEOUT,
         Reason::Wasmtime => StatusCode::UNPROCESSABLE_ENTITY,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
@@ -86,6 +91,7 @@ impl Server {
             return Err((StatusCode::SERVICE_UNAVAILABLE, "there is no room for another customer\n".into()));
         }
         let tenant = self.host.tenant(name, LIMITS).map_err(status)?;
+        tenant.limit_time(Some(TIME));
         let customer = Arc::new(Customer { tenant, idle: Mutex::new(Vec::new()) });
         all.insert(name.into(), customer.clone());
         Ok(customer)
@@ -157,7 +163,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = arguments.next().ok_or("usage: server GUEST.cwasm [ADDRESS]")?;
     let address = arguments.next().unwrap_or("127.0.0.1:0".into());
     let host = Host::new(Limits { linear_bytes: 1024 * MIB, instances: 0 })?;
-    let engine = Engine::new(host.configure(&mut Config::new()))?;
+    let engine = host.timed_engine(&mut Config::new(), TURN)?;
     // SAFETY: the operator answers for the file: what wasmtime compiled, unchanged.
     let module = unsafe { Module::deserialize_file(&engine, path)? };
     let linker = Linker::new(&engine);

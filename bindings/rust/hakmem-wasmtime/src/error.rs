@@ -14,6 +14,8 @@ pub enum Reason {
     /// The same for the stack of an async call, or the call was not run by [`Tenant::run`](crate::Tenant::run), so that
     /// nobody would pay for the stack.
     Stack,
+    /// A call ran for as long as its tenant may: [`Tenant::limit_time`](crate::Tenant::limit_time).
+    Time,
     /// The module exceeds what the tenant may have.
     Module,
     /// The guest has changed so that it cannot go back: its memory grew, or there is something that a reset cannot reach.

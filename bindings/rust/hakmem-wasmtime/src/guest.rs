@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 use hakmem_sys as sys;
 use wasmtime::{Extern, Func, Global, Instance, Linker, Memory, Module, Ref, ResourceLimiter, Store, Table, Val};
 
+use crate::clock::{self, Timer};
 use crate::error::{Error, Reason};
 use crate::expose;
 use crate::host::Host;
@@ -21,11 +22,17 @@ pub struct State<T> {
     tenant: Tenant,
     charged: usize,
     refused: bool,
+    /// Of engines with a clock.
+    timer: Option<Timer>,
 }
 
 impl<T> State<T> {
     pub fn tenant(&self) -> &Tenant {
         &self.tenant
+    }
+
+    pub(crate) fn timer(&mut self) -> Option<&mut Timer> {
+        self.timer.as_mut()
     }
 }
 
@@ -105,11 +112,20 @@ pub struct Guest<T: 'static> {
 }
 
 impl Tenant {
-    fn store<T: Send + 'static>(&self, module: &Module, data: T) -> Result<Store<State<T>>, Error> {
+    fn store<T: Send + 'static>(&self, module: &Module, data: T, yields: bool) -> Result<Store<State<T>>, Error> {
+        let period = self.host().period(module.engine());
+        if period.is_none() && self.time().is_some() {
+            let text = "hakmem: the tenant's time is limited, and the engine has no clock: see Host::timed_engine";
+            return Err(Error::new(Reason::Options, text));
+        }
         self.admit()?;
-        let state = State { data, tenant: self.clone(), charged: 0, refused: false };
+        let timer = period.map(|period| Timer::new(period, yields));
+        let state = State { data, tenant: self.clone(), charged: 0, refused: false, timer };
         let mut store = Store::new(module.engine(), state);
         store.limiter(|state| state);
+        if period.is_some() {
+            clock::watch(&mut store);
+        }
         Ok(store)
     }
 
@@ -120,7 +136,7 @@ impl Tenant {
         module: &Module,
         data: T,
     ) -> Result<Guest<T>, Error> {
-        let mut store = self.store(module, data)?;
+        let mut store = self.store(module, data, false)?;
         let made = self.enter(|| linker.instantiate(&mut store, module));
         Guest::new(store, made, module)
     }
@@ -132,7 +148,7 @@ impl Tenant {
         module: &Module,
         data: T,
     ) -> Result<Guest<T>, Error> {
-        let mut store = self.store(module, data)?;
+        let mut store = self.store(module, data, true)?;
         let made = Entered { tenant: self.clone(), future: linker.instantiate_async(&mut store, module) }.await;
         Guest::new(store, made, module)
     }
@@ -182,8 +198,12 @@ impl<T: Send + 'static> Guest<T> {
         self.instance.get_export(&mut self.store, &format!("{kind}{n}"))
     }
 
-    /// For every use of the guest. Ends its [rest](Guest::rest).
+    /// For every use of the guest. Ends its [rest](Guest::rest), and its [time](Tenant::limit_time) begins anew.
     pub fn store(&mut self) -> &mut Store<State<T>> {
+        if let Some(timer) = self.store.data_mut().timer() {
+            timer.again();
+            self.store.set_epoch_deadline(1);
+        }
         if std::mem::take(&mut self.rests) {
             if let Some(memory) = self.memory {
                 let (host, base) = (self.tenant().host().as_ptr(), memory.data_ptr(&self.store));

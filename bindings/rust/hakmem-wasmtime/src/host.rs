@@ -3,15 +3,18 @@
 use std::mem::size_of;
 use std::ptr::{null, NonNull};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hakmem_sys as sys;
+use wasmtime::Engine;
 
+use crate::clock::Clocks;
 use crate::error::{Error, Reason};
 use crate::memory::Creator;
 use crate::stack::Stacks;
 use crate::tenant::{Limits, Tenant};
 
-pub(crate) struct HostPtr(NonNull<sys::hak_wasm_host>);
+pub(crate) struct HostPtr(NonNull<sys::hak_wasm_host>, Clocks);
 // SAFETY: a host is for any thread.
 unsafe impl Send for HostPtr {}
 unsafe impl Sync for HostPtr {}
@@ -50,11 +53,11 @@ impl Host {
         // SAFETY: the options are whole.
         let host = unsafe { sys::hak_wasm_host_new(&options) };
         let host = NonNull::new(host).ok_or_else(|| Error::new(Reason::Memory, "hakmem: no memory for a host"))?;
-        Ok(Host(Arc::new(HostPtr(host))))
+        Ok(Host(Arc::new(HostPtr(host, Clocks::default()))))
     }
 
-    /// Lets engines of this configuration take linear memories, and stacks of async calls, from the host. The pooling strategy ignores them: leave
-    /// it out.
+    /// Lets engines of this configuration take linear memories, and stacks of async calls, from the host. The pooling
+    /// strategy ignores them: leave it out.
     pub fn configure<'a>(&self, config: &'a mut wasmtime::Config) -> &'a mut wasmtime::Config {
         config.memory_init_cow(false);
         config.memory_may_move(false);
@@ -62,6 +65,25 @@ impl Host {
         config.memory_guard_size(self.guard_bytes() as u64);
         config.with_host_stack(Arc::new(Stacks(self.clone())));
         config.with_host_memory(Arc::new(Creator(self.clone())))
+    }
+
+    /// An engine of this configuration, as by [`configure`](Host::configure), with a clock: a thread that ticks once in a
+    /// period, such as 10 ms, until the engine is gone. At each tick that finds a guest running, other futures on its thread
+    /// get their turn, if the guest is one of [`Tenant::guest_async`], whose calls are async ones. Calls end when their tenant's
+    /// time is over: [`Tenant::limit_time`]. Modules are compiled with `Config::epoch_interruption` for it; loops and calls
+    /// of functions take a few instructions more then.
+    pub fn timed_engine(&self, config: &mut wasmtime::Config, period: Duration) -> Result<Engine, Error> {
+        if period.is_zero() {
+            return Err(Error::new(Reason::Options, "hakmem: a clock needs a period"));
+        }
+        let engine = Engine::new(self.configure(config).epoch_interruption(true))?;
+        self.0 .1.begin(&engine, period)?;
+        Ok(engine)
+    }
+
+    /// The period of the clock of an engine of this host, if it has one.
+    pub(crate) fn period(&self, engine: &Engine) -> Option<Duration> {
+        self.0 .1.period(engine)
     }
 
     /// A tenant below the host itself.

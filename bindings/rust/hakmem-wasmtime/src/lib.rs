@@ -40,7 +40,13 @@
 //! stacks that are made are the tenant's. Async calls run within [`Tenant::run`], or are refused. A guest keeps its stack
 //! for its next call: leave room for `Config::async_stack_size` (2 MiB unless it is set) with each guest.
 //! `examples/server.rs` is a server that does so.
+//!
+//! # Time
+//!
+//! A guest that falls into a loop keeps its thread for ever, unless its engine has a clock: [`Host::timed_engine`]. Its
+//! async calls then let others run at each tick, and [`Tenant::limit_time`] ends calls that run too long.
 
+mod clock;
 mod error;
 mod expose;
 mod guest;

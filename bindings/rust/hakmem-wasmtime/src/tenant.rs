@@ -5,8 +5,10 @@ use std::future::Future;
 use std::mem::size_of;
 use std::pin::Pin;
 use std::ptr::{null_mut, NonNull};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use hakmem_sys as sys;
 
@@ -43,6 +45,7 @@ pub type Stats = sys::hak_wasm_tenant_info;
 
 struct TenantPtr {
     tenant: NonNull<sys::hak_wasm_tenant>,
+    time_ns: AtomicU64, // 0 = no limit
     parent: Option<Tenant>,
     host: Host,
 }
@@ -76,7 +79,8 @@ impl Tenant {
         let tenant = unsafe { sys::hak_wasm_tenant_new(host.as_ptr(), &options) };
         let tenant =
             NonNull::new(tenant).ok_or_else(|| Error::new(Reason::Memory, "hakmem: no memory for a tenant"))?;
-        Ok(Tenant(Arc::new(TenantPtr { tenant, parent: parent.cloned(), host: host.clone() })))
+        let time_ns = AtomicU64::new(0);
+        Ok(Tenant(Arc::new(TenantPtr { tenant, time_ns, parent: parent.cloned(), host: host.clone() })))
     }
 
     /// A tenant below this one, whose limits count too. A child has no children.
@@ -100,6 +104,23 @@ impl Tenant {
     pub fn limit(&self, limits: Limits) {
         // SAFETY: for any thread.
         unsafe { sys::hak_wasm_tenant_limit(self.as_ptr(), &limits.as_c()) }
+    }
+
+    /// How long each call of the tenant's guests, and of its children's, may run; `None` = no limit. It holds for calls that
+    /// run already, too. A call whose time is over ends with [`Reason::Time`], up to two periods of the engine's clock late,
+    /// and the guest can be reset. Its time begins with [`Guest::store`](crate::Guest::store), and goes on only while the
+    /// guest runs: not while other futures have their turn, and a wait for a function of the host counts as one period at
+    /// most. Engines without a clock cannot end a call: their guests are refused from now on, see
+    /// [`Host::timed_engine`](crate::Host::timed_engine).
+    pub fn limit_time(&self, most: Option<Duration>) {
+        let ns = most.map_or(0, |most| u64::try_from(most.as_nanos()).unwrap_or(u64::MAX).max(1));
+        self.0.time_ns.store(ns, Ordering::Relaxed);
+    }
+
+    /// The smaller one of the tenant's limit and its parent's.
+    pub(crate) fn time(&self) -> Option<Duration> {
+        let own = Some(self.0.time_ns.load(Ordering::Relaxed)).filter(|&ns| ns != 0).map(Duration::from_nanos);
+        own.into_iter().chain(self.0.parent.as_ref().and_then(Tenant::time)).min()
     }
 
     /// For what [`check`](Tenant::check) is asked from now on.

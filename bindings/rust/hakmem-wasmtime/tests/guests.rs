@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use hakmem_wasmtime::{Error, Guest, Host, Limits, ModuleLimits, Reason, State, Tenant};
 use wasmtime::{Config, Engine, Linker, Module};
@@ -27,6 +28,20 @@ fn setup_of(guest: &str, limits: Limits, define: impl FnOnce(&mut Linker<State<(
     let module = unsafe { Module::deserialize_file(&engine, path).unwrap() };
     let mut linker = Linker::new(&engine);
     define(&mut linker);
+    Some(Setup { host, linker, module })
+}
+
+const PERIOD: Duration = Duration::from_millis(5);
+const TIME: Duration = Duration::from_millis(50);
+
+/// The guest of [`setup`], in an engine with a clock.
+fn timed() -> Option<Setup> {
+    let path = PathBuf::from(std::env::var_os("HAKMEM_GUEST")?).with_file_name("timed.cwasm");
+    let host = Host::new(Limits::default()).unwrap();
+    let engine = host.timed_engine(&mut Config::new(), PERIOD).unwrap();
+    // SAFETY: wasmtime made it, a moment ago.
+    let module = unsafe { Module::deserialize_file(&engine, path).unwrap() };
+    let linker = Linker::new(&engine);
     Some(Setup { host, linker, module })
 }
 
@@ -345,6 +360,87 @@ fn a_call_outside_of_the_tenant_has_no_stack() {
     assert_eq!(block_on(tenant.run(call_async(&mut guest, "run", 1))).unwrap(), 1);
     // By now it has one, and who calls needs none.
     assert_eq!(block_on(call_async(&mut guest, "run", 1)).unwrap(), 2);
+}
+
+#[test]
+fn a_call_that_runs_too_long_ends_and_its_guest_goes_back() {
+    let Some(s) = timed() else { return };
+    let tenant = s.host.tenant("mallory", Limits::default()).unwrap();
+    let child = tenant.child("part", Limits::default()).unwrap();
+    tenant.limit_time(Some(TIME));
+    for owner in [&tenant, &child] {
+        let mut guest = make(&s, owner).unwrap();
+        call(&mut guest, "put", 3).unwrap();
+        let snapshot = guest.snapshot().unwrap();
+        for n in 0..3 {
+            call(&mut guest, "put", 1000 + n).unwrap();
+            let begun = Instant::now();
+            let error = Error::from(call(&mut guest, "spin", 0).unwrap_err());
+            assert_eq!(error.reason(), Reason::Time, "{error}");
+            assert!(error.to_string().contains("for as long as its tenant may"), "{error}");
+            assert!(begun.elapsed() >= TIME);
+            guest.reset(&snapshot).unwrap();
+            assert_eq!(call(&mut guest, "get", 0).unwrap(), 3);
+        }
+    }
+    // The smaller limit of both counts, and each call has all of it.
+    child.limit_time(Some(PERIOD));
+    let mut guest = make(&s, &child).unwrap();
+    let begun = Instant::now();
+    while begun.elapsed() < 4 * TIME {
+        call(&mut guest, "put", 3).unwrap();
+    }
+    let error = Error::from(call(&mut guest, "spin", 0).unwrap_err());
+    assert_eq!(error.reason(), Reason::Time);
+}
+
+#[test]
+fn a_guest_in_a_loop_lets_others_run() {
+    let Some(s) = timed() else { return };
+    let (mallory, alice) =
+        (s.host.tenant("mallory", Limits::default()).unwrap(), s.host.tenant("alice", Limits::default()).unwrap());
+    let mut guest = block_on(mallory.guest_async(&s.linker, &s.module, ())).unwrap();
+    let spin = guest.instance().get_typed_func::<(), ()>(guest.store(), "spin").unwrap();
+    let mut other = block_on(alice.guest_async(&s.linker, &s.module, ())).unwrap();
+    {
+        let mut call = std::pin::pin!(mallory.run(spin.call_async(guest.store(), ())));
+        let mut task = std::task::Context::from_waker(std::task::Waker::noop());
+        for n in 0..20 {
+            assert!(call.as_mut().poll(&mut task).is_pending());
+            assert_eq!(block_on(alice.run(call_async(&mut other, "deeper", n))).unwrap(), n + 1);
+        }
+        // A limit that comes while it runs.
+        mallory.limit_time(Some(TIME));
+        let ended = loop {
+            if let std::task::Poll::Ready(ended) = call.as_mut().poll(&mut task) {
+                break ended;
+            }
+        };
+        assert_eq!(Error::from(ended.unwrap_err()).reason(), Reason::Time);
+    }
+    drop((guest, other));
+    assert_eq!((linear(&mallory), linear(&alice), s.host.stats().live), (0, 0, 0));
+}
+
+#[test]
+fn what_cannot_be_limited_in_time_does_not_start() {
+    let Some(s) = setup(Limits::default()) else { return };
+    let tenant = s.host.tenant("alice", Limits::default()).unwrap();
+    let _before = make(&s, &tenant).unwrap();
+    tenant.limit_time(Some(TIME));
+    let error = make(&s, &tenant).err().unwrap();
+    assert_eq!(error.reason(), Reason::Options);
+    assert!(error.to_string().contains("Host::timed_engine"), "{error}");
+    assert_eq!(tenant.stats().instances, 1);
+    tenant.limit_time(None);
+    assert!(make(&s, &tenant).is_ok());
+    let error = s.host.timed_engine(&mut Config::new(), Duration::ZERO).err().unwrap();
+    assert_eq!(error.reason(), Reason::Options);
+    // A module that does not look at the clock is none of such an engine.
+    let engine = s.host.timed_engine(&mut Config::new(), PERIOD).unwrap();
+    let path = std::env::var_os("HAKMEM_GUEST").unwrap();
+    // SAFETY: as above.
+    assert!(unsafe { Module::deserialize_file(&engine, path) }.is_err());
 }
 
 #[test]
