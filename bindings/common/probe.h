@@ -16,11 +16,11 @@
 #include <stdint.h>
 
 #define HKC_PROBE_SEMAPHORE(provider, name)                                                                  \
-    extern volatile uint16_t provider##_##name##_semaphore;                                                  \
+    extern volatile uint16_t hkc_##provider##_##name##_semaphore;                                            \
     __attribute__((visibility("hidden"), used,                                                               \
-                   section(".probes"))) volatile uint16_t provider##_##name##_semaphore
+                   section(".probes"))) volatile uint16_t hkc_##provider##_##name##_semaphore
 
-#define HKC_PROBE_AWAITED(provider, name) __builtin_expect(provider##_##name##_semaphore != 0, 0)
+#define HKC_PROBE_AWAITED(provider, name) __builtin_expect(hkc_##provider##_##name##_semaphore != 0, 0)
 
 /* What the note has: the length of its name, of its text, its type; the place of the probe, of a section that
  * tells how far the file was moved after it was linked, and of the semaphore; provider, name, arguments. */
@@ -31,7 +31,7 @@
     ".4byte 992f-991f, 994f-993f, 3\n"                                                                       \
     "991: .asciz \"stapsdt\"\n"                                                                              \
     "992: .balign 4\n"                                                                                       \
-    "993: .8byte 990b, _.stapsdt.base, " #provider "_" #name "_semaphore\n"                                  \
+    "993: .8byte 990b, _.stapsdt.base, hkc_" #provider "_" #name "_semaphore\n"                              \
     ".asciz \"" #provider "\"\n"                                                                             \
     ".asciz \"" #name "\"\n"                                                                                 \
     ".asciz \"" arguments "\"\n"                                                                             \

@@ -9,6 +9,8 @@ import unittest
 from pathlib import Path
 
 NM, STATIC, *SHARED = sys.argv[1:]
+# By which tools for USDT probes see that a file was moved: weak, hidden, and the same in all libraries with probes.
+OF_PROBES = "_.stapsdt.base"
 SOURCE = Path(__file__).resolve().parents[2]
 
 
@@ -29,7 +31,7 @@ class Symbols(unittest.TestCase):
         found = names(STATIC)
         self.assertGreater(len(public()), 12)
         self.assertLessEqual(public(), found)
-        self.assertEqual({name for name in found - public() if not name.startswith("hkc_")}, set())
+        self.assertEqual({name for name in found - public() if not name.startswith("hkc_")} - {OF_PROBES}, set())
 
     def test_the_shared_library_exports_the_headers(self):
         if not SHARED:
