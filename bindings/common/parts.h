@@ -79,7 +79,8 @@ void hkc_parts_take(hkc_parts *p, hkc_parts_within *within, void *user, size_t r
 void hkc_parts_take_guests(hkc_parts *p, hkc_parts_within *within, void *user);
 /* What a library maps for itself, past malloc, and touched. */
 void hkc_parts_mapped(hkc_parts *p, const char *library, size_t bytes);
-/* A mapping that a library made so. By size and place alone it may look like one of malloc's, or like a stack. */
+/* Counts what is mapped from start to end as a library's, though it may look like malloc's or like a stack. A
+ * mapping that the kernel has joined with its neighbours stays what it looks like. */
 void hkc_parts_past_malloc(hkc_parts *p, uintptr_t start, uintptr_t end);
 /* What a context holds, by other numbers than its own; labels: `count` of them are in p->infos. */
 void hkc_parts_live(hkc_parts *p, const hak_ctx *ctx, const hak_stats *stats, size_t count);

@@ -257,7 +257,8 @@ TEST_CASE("a mapping that others share: hakmem's resident bytes are those of its
 
 TEST_CASE("what a library mapped is neither malloc's nor a stack, wherever it lies")
 {
-    const size_t arena = 64 << 20, small = 4 << 20, page = 4096, reserved = 3 * arena, touched = 2 << 20;
+    const size_t arena = 64 << 20, small = 4 << 20, page = (size_t)getpagesize(), reserved = 3 * arena,
+                 touched = 2 << 20;
     void *const all = mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     REQUIRE(all != MAP_FAILED);
     // One as large and as aligned as an arena of glibc; and one above a page that nobody may touch.
@@ -282,8 +283,11 @@ TEST_CASE("what a library mapped is neither malloc's nor a stack, wherever it li
         hkc_parts_close(p);
         return sum;
     };
-    CHECK(part("malloc", false) >= touched + part("malloc", true));
-    CHECK(part("stacks", false) >= touched + part("stacks", true));
+    // Both grow a little by themselves from one look to the next.
+    for (const char *kind : {"malloc", "stacks"}) {
+        const size_t looks = part(kind, false), is = part(kind, true);
+        CHECK(looks >= is + touched / 4 * 3);
+    }
     CHECK(part("mapped by libx", true) == 2 * touched);
     munmap(all, reserved);
 }

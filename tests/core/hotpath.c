@@ -34,7 +34,7 @@ static void pairs(size_t n, size_t rounds)
     }
 }
 
-/* Threads that live at once, and the one that runs after the others before it. */
+/* Threads that live at once and run one after another. */
 static struct member {
     pthread_t thread;
     sem_t goes, ready;

@@ -2,22 +2,24 @@
 // next, what it keeps when its thread has ended.
 #include "shared.h"
 
+#include <memory>
+
 using namespace test;
 
 // Each round has one or two threads whose heaps would be found late, and so heaps that move.
 TEST_CASE("heaps: a thread keeps its heap while others get theirs")
 {
     enum { ROUNDS = 12, THREADS = 20 };
+    std::vector<std::unique_ptr<char[]>> between; // until the end: malloc maps them as long as none is freed
     for (int round = 0; round < ROUNDS; round++) {
         Shared ctx;
         std::atomic<bool> over{false};
         std::atomic<int> begun{0};
         hak_ctx *heaps[THREADS] = {};
         std::vector<std::thread> threads;
-        std::vector<std::vector<char>> between;
         for (int i = 0; i < THREADS; i++) {
             // The registers of threads differ by multiples of one number, unless memory is mapped between their stacks.
-            between.emplace_back(size_t((i + round) * i % 7 + 4) << 16);
+            between.emplace_back(new char[size_t((i + round) * i % 7 + 4) << 16]);
             threads.emplace_back([&, i] {
                 heaps[i] = hak_ctx_thread(ctx);
                 begun++;

@@ -9,7 +9,7 @@ import unittest
 from pathlib import Path
 
 NM, STATIC, *SHARED = sys.argv[1:]
-# By which tools for USDT probes see that a file was moved: weak, hidden, and the same in all libraries with probes.
+# Tools for USDT probes find by this symbol how far a file was moved. It is weak and hidden.
 OF_PROBES = "_.stapsdt.base"
 SOURCE = Path(__file__).resolve().parents[2]
 

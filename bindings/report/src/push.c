@@ -20,7 +20,7 @@ typedef struct pusher {
     char last[HKR_ERROR]; /* what was wrong last; "" = nothing */
 } pusher;
 
-/* Says what is new, once: the line, if what is wrong is not what was wrong before. "" = nothing is. */
+/* Prints the line if `wrong` is not what was wrong last time; "" = nothing is wrong. */
 static void tell(pusher *p, const char *wrong, const char *line)
 {
     if (strcmp(p->last, wrong) == 0) return;

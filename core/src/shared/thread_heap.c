@@ -103,7 +103,7 @@ static hk_slot *slots_find(hk_slot *slot, uintptr_t thread)
 
 static hk_slot *find_slot(hk_heaps *heaps, uintptr_t thread)
 {
-    /* What was written before this factor is seen: hk_heap_find() relies on that. */
+    /* Acquire: whoever reads a new factor also sees that heaps move, which hk_heap_find() needs. */
     const uintptr_t factor = atomic_load_explicit(&heaps->factor, memory_order_acquire);
     hk_slot *slot = slots_find(&heaps->first[hk_slot_number(factor, thread)], thread);
     hk_table *t = slot ? NULL : table_of(heaps);
@@ -137,8 +137,8 @@ static bool tells_apart(uintptr_t factor, const uintptr_t *threads, size_t count
     return true;
 }
 
-/* Looks for a factor under which this thread and all with heaps in `first` have slots of their own. 0 = none was found,
- * as for more than some 25 threads, among which are those that ended without hak_ctx_thread_done. */
+/* Looks for a factor under which this thread and all with heaps in `first` have slots of their own. 0 = none was
+ * found: 20 threads have one, 25 in half of all processes. Threads that ended without hak_ctx_thread_done count. */
 static uintptr_t factor_for(hak_ctx *shared, uintptr_t thread)
 {
     enum { TRIES = 64 };
@@ -152,14 +152,14 @@ static uintptr_t factor_for(hak_ctx *shared, uintptr_t thread)
         if (heap != shared) threads[count++] = hk_thread_of(heap);
     }
     for (int i = 0; count <= HK_FIRST && i < TRIES; i++) {
-        factor = (uintptr_t)hash(factor) | 1;
+        factor = (uintptr_t)hash(factor); /* odd, as both are */
         if (tells_apart(factor, threads, count)) return factor;
     }
     return 0;
 }
 
-/* Moves the heaps in `first` to where the factor looks for them. A thread that looks meanwhile and finds none sees that
- * heaps move: hk_heap_find(). A slot that stays as it is, is never empty. */
+/* Moves the heaps in `first` to where the factor looks for them. A thread that looks meanwhile and finds none
+ * sees that heaps move: hk_heap_find(). A slot whose heap stays is not written. */
 static void move_heaps(hak_ctx *shared, uintptr_t factor)
 {
     hk_heaps *heaps = shared->heaps;

@@ -76,9 +76,10 @@ _Static_assert(offsetof(hk_heap, member) == 0, "ctx->member is ctx->heap");
 /* The heap of a thread, whose register is in the heap itself; or the shared context, which has none: free. */
 typedef _Atomic(hak_ctx *) hk_slot;
 
-/* Open addressing, HK_PROBES slots from the hash on; outgrown tables stay readable. A thread whose heap is not in the
- * first of its slots takes a longer way at each call. So when two threads have the same first slot, `factor` becomes one
- * that gives each live thread its own, and the heaps in `first` move: see put_apart(). */
+/* Open addressing, HK_PROBES slots from the hash on; outgrown tables stay readable. A thread
+ * whose heap is not in the first of its slots takes a longer way at each call. So when two threads have the same
+ * first slot, `factor` becomes one that gives each thread with a heap in `first` its own slot, and the heaps move:
+ * see put_apart(). */
 typedef struct hk_table {
     unsigned shift;
     size_t size;
@@ -88,7 +89,7 @@ typedef struct hk_table {
 struct hk_heaps {
     hk_slot first[HK_FIRST_SLOTS]; /* the table while threads are few */
     _Atomic uintptr_t factor;      /* of the hash in `first`; on a cache line that changes as rarely */
-    _Atomic unsigned moves;        /* of heaps in `first`, twice as many; odd while they move */
+    _Atomic unsigned moves;        /* two for each move of heaps in `first`; odd meanwhile */
     _Atomic(hk_table *) table;     /* of those that found no room there; or NULL */
     _Atomic(hak_ctx *) newest;
     hak_ctx *sought; /* where the search for dead threads goes on */

@@ -89,12 +89,12 @@ HAK_API void hak_frames_delete(hak_frames *frames);
  * frame that is met first. [any thread] */
 HAK_API size_t hak_native_frames(void *user, hak_ctx *ctx, hak_site site, uintptr_t *frames, size_t room);
 
-/* Lets tracers (bpftrace, gdb, OpenTelemetry's profiler) hear of each sample of a profile, by the USDT probes
- * otel_memory:alloc (address, bytes, the bytes that the sample stands for) and otel_memory:free (address): sets
- * sample_made and sample_gone of the options, before hak_profile_start. The probes are in libhakmem-report, or in the
- * program where that is static. Returns 0 or an errno, with nothing changed: ENOTSUP = the system has no such probes,
- * they are for Linux on x86-64 and aarch64; EINVAL = options NULL or broken, or with functions of the host there. Cost: some ten
- * instructions for each sample where no tracer has attached. Since 0.1. */
+/* Sets sample_made and sample_gone of the options, so that tracers (bpftrace, gdb, OpenTelemetry's profiler) see
+ * each sample of the profile. Call it before hak_profile_start. The USDT probes are otel_memory:alloc (address,
+ * bytes, the bytes that the sample stands for) and otel_memory:free (address). They are in libhakmem-report, or in
+ * the program where the library is static. Returns 0 or an errno, with nothing changed: ENOTSUP = the system has no
+ * such probes, which are for Linux on x86-64 and aarch64; EINVAL = options NULL or broken, or the host has
+ * functions there. Cost: some ten instructions for each sample where no tracer has attached. [any thread] */
 HAK_API int hak_report_probes(hak_profile_options *options);
 
 /* ---- Reports ------------------------------------------------------------------------------------- */

@@ -58,7 +58,7 @@ fn status(error: Error) -> (StatusCode, String) {
     let code = match error.reason() {
         Reason::Instances => StatusCode::SERVICE_UNAVAILABLE,
         Reason::Memory | Reason::Stack => StatusCode::INSUFFICIENT_STORAGE,
-        Reason::Time => StatusCode::REQUEST_TIMEOUT,
+        Reason::Time => StatusCode::GATEWAY_TIMEOUT,
         Reason::Wasmtime => StatusCode::UNPROCESSABLE_ENTITY,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
@@ -171,6 +171,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let own = host.tenant("server", Limits::default())?;
     let snapshot = own.guest(&linker, &module, ())?.snapshot()?;
     let server = Arc::new(Server { host, module, linker, snapshot, customers: Mutex::default() });
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build()?;
+    // New requests are looked for after each turn of a guest, and not after 61.
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(4).event_interval(1).enable_all().build()?;
     Ok(runtime.block_on(serve(server, &address))?)
 }

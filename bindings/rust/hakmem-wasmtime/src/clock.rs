@@ -14,7 +14,7 @@ use crate::guest::State;
 pub(crate) struct Clocks(RwLock<Vec<(EngineWeak, Duration)>>);
 
 impl Clocks {
-    /// Begins a thread that lives as long as the engine.
+    /// Begins a thread that ends at the first tick after the engine is gone.
     pub fn begin(&self, engine: &Engine, period: Duration) -> Result<(), Error> {
         let ticking = engine.weak();
         let clock = move || loop {
@@ -25,7 +25,7 @@ impl Clocks {
             }
         };
         let begun = thread::Builder::new().name("hakmem-clock".into()).spawn(clock);
-        begun.map_err(|error| Error::new(Reason::Options, format!("hakmem: no thread for a clock: {error}")))?;
+        begun.map_err(|error| Error::new(Reason::Memory, format!("hakmem: no thread for a clock: {error}")))?;
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
         all.retain(|(engine, _)| engine.upgrade().is_some());
         all.push((engine.weak(), period));
@@ -60,8 +60,8 @@ impl Timer {
 
     /// At a tick, which may come at once after a call began: it runs for `most` at least.
     fn tick(&mut self, most: Option<Duration>) -> wasmtime::Result<UpdateDeadline> {
-        self.ticks += 1;
-        if most.is_some_and(|most| self.period * (self.ticks - 1) >= most) {
+        self.ticks = self.ticks.saturating_add(1);
+        if most.is_some_and(|most| self.period.saturating_mul(self.ticks - 1) >= most) {
             let text = "hakmem: the call has run for as long as its tenant may";
             return Err(wasmtime::Error::new(Refused(Reason::Time, text)));
         }

@@ -141,7 +141,7 @@ impl Tenant {
         Guest::new(store, made, module)
     }
 
-    /// The same for engines with async calls.
+    /// The same for engines with async calls. In an engine with a clock it has no other calls.
     pub async fn guest_async<T: Send + 'static>(
         &self,
         linker: &Linker<State<T>>,

@@ -68,10 +68,10 @@ impl Host {
     }
 
     /// An engine of this configuration, as by [`configure`](Host::configure), with a clock: a thread that ticks once in a
-    /// period, such as 10 ms, until the engine is gone. At each tick that finds a guest running, other futures on its thread
-    /// get their turn, if the guest is one of [`Tenant::guest_async`], whose calls are async ones. Calls end when their tenant's
-    /// time is over: [`Tenant::limit_time`]. Modules are compiled with `Config::epoch_interruption` for it; loops and calls
-    /// of functions take a few instructions more then.
+    /// period, such as 10 ms, and ends at the first tick after the engine is gone. A guest of [`Tenant::guest_async`] that
+    /// runs at a tick lets other futures of its thread have their turn; such a guest has async calls only, because wasmtime
+    /// ends any other call there. Calls end when their tenant's time is over: [`Tenant::limit_time`]. Modules for the engine
+    /// are compiled with `Config::epoch_interruption`, and take a few instructions more for each loop and function.
     pub fn timed_engine(&self, config: &mut wasmtime::Config, period: Duration) -> Result<Engine, Error> {
         if period.is_zero() {
             return Err(Error::new(Reason::Options, "hakmem: a clock needs a period"));

@@ -43,8 +43,8 @@
 //!
 //! # Time
 //!
-//! A guest that falls into a loop keeps its thread for ever, unless its engine has a clock: [`Host::timed_engine`]. Its
-//! async calls then let others run at each tick, and [`Tenant::limit_time`] ends calls that run too long.
+//! A guest that falls into a loop keeps its thread for ever, unless its engine has a clock: [`Host::timed_engine`]. Async
+//! calls then let others run at each tick, and [`Tenant::limit_time`] ends calls that run too long.
 
 mod clock;
 mod error;

@@ -106,12 +106,15 @@ impl Tenant {
         unsafe { sys::hak_wasm_tenant_limit(self.as_ptr(), &limits.as_c()) }
     }
 
-    /// How long each call of the tenant's guests, and of its children's, may run; `None` = no limit. It holds for calls that
-    /// run already, too. A call whose time is over ends with [`Reason::Time`], up to two periods of the engine's clock late,
-    /// and the guest can be reset. Its time begins with [`Guest::store`](crate::Guest::store), and goes on only while the
-    /// guest runs: not while other futures have their turn, and a wait for a function of the host counts as one period at
-    /// most. Engines without a clock cannot end a call: their guests are refused from now on, see
-    /// [`Host::timed_engine`](crate::Host::timed_engine).
+    /// How long each call of the tenant's guests, and of its children's, may run; `None` = no limit. A call whose time is
+    /// over ends with [`Reason::Time`], and its guest can be reset. Its time begins with
+    /// [`Guest::store`](crate::Guest::store), and is that of all calls made with what that returned. It is counted in ticks of
+    /// the engine's clock that find the guest running, so that a call ends up to two periods late, or later where the clock
+    /// itself gets no processor. Turns of other futures do not count, and a wait for a function of the host counts as a
+    /// period at most.
+    ///
+    /// Only engines of [`Host::timed_engine`](crate::Host::timed_engine) can end a call. From now on the tenant gets no guest of
+    /// another engine; those that it has go on without a limit. The deadline of the store and its callback are the crate's.
     pub fn limit_time(&self, most: Option<Duration>) {
         let ns = most.map_or(0, |most| u64::try_from(most.as_nanos()).unwrap_or(u64::MAX).max(1));
         self.0.time_ns.store(ns, Ordering::Relaxed);

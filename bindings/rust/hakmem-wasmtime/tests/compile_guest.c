@@ -1,5 +1,5 @@
-/* compile_guest in.wat out.cwasm [whole] [timed]: compiles a guest with the settings that Host::configure makes, by a
- * wasmtime that has a compiler. whole: what it exports is all of its state. timed: for Host::timed_engine. */
+/* compile_guest in.wat out.cwasm [whole] [timed]: compiles a guest with the settings that Host::configure makes,
+ * by a wasmtime that has a compiler. whole: what it exports is all of its state. timed: for Host::timed_engine. */
 #include <hakmem/wasm.h>
 #include <stdio.h>
 #include <stdlib.h>
