@@ -31,3 +31,16 @@ def stops(command, **options):
         return None
     made, freed = (re.search(rf"^{name}((?: \d+)+)$", done.stdout, re.M) for name in ("sample", "freed"))
     return tuple(found and [int(n) for n in found[1].split()] for found in (made, freed)) + (done.stdout + done.stderr,)
+
+
+def exact_sample(case, command):
+    """A test's program allocates 3000 bytes or more and frees them, with an exact profile: the debugger stops at both."""
+    seen = stops(command)
+    if seen is None:
+        case.skipTest("nothing may be traced here")
+    sample, freed, text = seen
+    case.assertIn("All tests passed", text)
+    case.assertTrue(sample and freed, text)
+    case.assertGreaterEqual(sample[1], 3000)
+    case.assertEqual(sample[2], sample[1], "exact: it stands for itself")
+    case.assertEqual(freed[0], sample[0])

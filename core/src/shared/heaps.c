@@ -106,7 +106,7 @@ HAK_API void hak_ctx_thread_done(hak_ctx *ctx)
 void hk_shared_make(hak_ctx *shared, const hak_options *options)
 {
     hk_heaps *heaps = hk_heaps_behind(shared);
-    atomic_store(&heaps->factor, (uintptr_t)UINT64_C(0x9E3779B97F4A7C15));
+    atomic_store(&heaps->factor, (uintptr_t)HK_FIRST_FACTOR);
     hk_slots_clear(heaps->first, HK_FIRST_SLOTS, shared);
     heaps->options = *options;
     heaps->options.shared = false;

@@ -63,7 +63,7 @@ static hk_table *table_of(const hk_heaps *heaps)
 
 static uint64_t hash(uintptr_t thread)
 {
-    return thread * UINT64_C(0x9E3779B97F4A7C15);
+    return thread * HK_FIRST_FACTOR;
 }
 
 static hak_ctx *heap_in(const hk_slot *slot)
@@ -177,25 +177,20 @@ static void move_heaps(hak_ctx *shared, uintptr_t factor)
     atomic_fetch_add(&heaps->moves, 1);
 }
 
-/* Puts the heap into the first slot of its thread, where that is possible. */
-static bool put_apart(hak_ctx *shared, uintptr_t thread, hak_ctx *heap)
+/* Empties the first slot of the thread, where that is possible. */
+static void move_apart(hak_ctx *shared, uintptr_t thread)
 {
-    hk_slot *slot = hk_slot_first(shared->heaps, thread);
-    if (heap_in(slot) != shared) {
-        const uintptr_t factor = factor_for(shared, thread);
-        if (factor == 0) return false;
-        move_heaps(shared, factor);
-        slot = hk_slot_first(shared->heaps, thread);
-    }
-    atomic_store_explicit(slot, heap, memory_order_release);
-    return true;
+    if (heap_in(hk_slot_first(shared->heaps, thread)) == shared) return;
+    const uintptr_t factor = factor_for(shared, thread);
+    if (factor != 0) move_heaps(shared, factor);
 }
 
 /* With the lock of the shared context held. false = no memory for a table of so many threads. */
 static bool put_slot(hak_ctx *shared, uintptr_t thread, hak_ctx *heap)
 {
     hk_heaps *heaps = shared->heaps;
-    if (put_apart(shared, thread, heap) || slots_put(hk_slot_first(heaps, thread), shared, heap)) return true;
+    move_apart(shared, thread);
+    if (slots_put(hk_slot_first(heaps, thread), shared, heap)) return true;
     hk_table *t = table_of(heaps);
     unsigned bits = t ? 64 - t->shift : HK_FIRST_BITS + 2;
     while (!t || !table_put(t, shared, thread, heap)) {

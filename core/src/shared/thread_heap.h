@@ -33,6 +33,8 @@ enum {
     HK_FIRST_SLOTS = HK_FIRST + HK_PROBES - 1, /* the last one has followers, too */
     HK_HEAP_PUBLISHED = 64 << 10
 };
+/* The factor of hashes of threads that heaps begin with: 2^64 over the golden ratio, which is odd. */
+#define HK_FIRST_FACTOR UINT64_C(0x9E3779B97F4A7C15)
 
 typedef struct hk_batch hk_batch;
 
@@ -76,10 +78,9 @@ _Static_assert(offsetof(hk_heap, member) == 0, "ctx->member is ctx->heap");
 /* The heap of a thread, whose register is in the heap itself; or the shared context, which has none: free. */
 typedef _Atomic(hak_ctx *) hk_slot;
 
-/* Open addressing, HK_PROBES slots from the hash on; outgrown tables stay readable. A thread
- * whose heap is not in the first of its slots takes a longer way at each call. So when two threads have the same
- * first slot, `factor` becomes one that gives each thread with a heap in `first` its own slot, and the heaps move:
- * see put_apart(). */
+/* Open addressing, HK_PROBES slots from the hash on; outgrown tables stay readable. A thread whose heap is not in
+ * the first of its slots takes a longer way at each call. So when two threads have the same first slot, `factor`
+ * becomes one that gives each thread with a heap in `first` its own slot, and the heaps move: see move_apart(). */
 typedef struct hk_table {
     unsigned shift;
     size_t size;

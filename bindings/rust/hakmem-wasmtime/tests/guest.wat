@@ -26,6 +26,6 @@
   (func (export "grow") (param i32) (result i32) (memory.grow (local.get 0)))
   (func (export "widen") (param i32) (result i32) (table.grow $t (ref.null func) (local.get 0)))
   (func (export "outside") (result i32) (i32.load (i32.const 65536000)))
-  (func (export "deeper") (param i32) (result i32) (i32.add (local.get 0) (i32.const 1)))
+  (func (export "next") (param i32) (result i32) (i32.add (local.get 0) (i32.const 1)))
   (func (export "spin") (loop $again (i32.store (i32.const 8192) (i32.const 1)) (br $again)))
   (func $deep (export "deep") (param i32) (result i32) (i32.add (call $deep (local.get 0)) (i32.const 1))))

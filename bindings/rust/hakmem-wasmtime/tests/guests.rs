@@ -21,14 +21,18 @@ fn setup(limits: Limits) -> Option<Setup> {
 
 /// A guest beside HAKMEM_GUEST.
 fn setup_of(guest: &str, limits: Limits, define: impl FnOnce(&mut Linker<State<()>>)) -> Option<Setup> {
-    let path = PathBuf::from(std::env::var_os("HAKMEM_GUEST")?).with_file_name(format!("{guest}.cwasm"));
     let host = Host::new(limits).unwrap();
     let engine = Engine::new(host.configure(&mut Config::new())).unwrap();
+    let mut setup = load(guest, host, &engine)?;
+    define(&mut setup.linker);
+    Some(setup)
+}
+
+fn load(guest: &str, host: Host, engine: &Engine) -> Option<Setup> {
+    let path = PathBuf::from(std::env::var_os("HAKMEM_GUEST")?).with_file_name(format!("{guest}.cwasm"));
     // SAFETY: wasmtime made it, a moment ago.
-    let module = unsafe { Module::deserialize_file(&engine, path).unwrap() };
-    let mut linker = Linker::new(&engine);
-    define(&mut linker);
-    Some(Setup { host, linker, module })
+    let module = unsafe { Module::deserialize_file(engine, path).unwrap() };
+    Some(Setup { host, linker: Linker::new(engine), module })
 }
 
 const PERIOD: Duration = Duration::from_millis(5);
@@ -36,13 +40,9 @@ const TIME: Duration = Duration::from_millis(50);
 
 /// The guest of [`setup`], in an engine with a clock.
 fn timed() -> Option<Setup> {
-    let path = PathBuf::from(std::env::var_os("HAKMEM_GUEST")?).with_file_name("timed.cwasm");
     let host = Host::new(Limits::default()).unwrap();
     let engine = host.timed_engine(&mut Config::new(), PERIOD).unwrap();
-    // SAFETY: wasmtime made it, a moment ago.
-    let module = unsafe { Module::deserialize_file(&engine, path).unwrap() };
-    let linker = Linker::new(&engine);
-    Some(Setup { host, linker, module })
+    load("timed", host, &engine)
 }
 
 fn call(guest: &mut Guest<()>, name: &str, argument: i32) -> wasmtime::Result<i32> {
@@ -407,7 +407,7 @@ fn a_guest_in_a_loop_lets_others_run() {
         let mut task = std::task::Context::from_waker(std::task::Waker::noop());
         for n in 0..20 {
             assert!(call.as_mut().poll(&mut task).is_pending());
-            assert_eq!(block_on(alice.run(call_async(&mut other, "deeper", n))).unwrap(), n + 1);
+            assert_eq!(block_on(alice.run(call_async(&mut other, "next", n))).unwrap(), n + 1);
         }
         // A limit that comes while it runs.
         mallory.limit_time(Some(TIME));
