@@ -13,6 +13,7 @@ import time
 import unittest
 
 import test_command
+import test_top
 
 COMMAND = test_command.COMMAND
 
@@ -137,7 +138,7 @@ class Push(test_command.Case):
         time.sleep(0.5)  # several tries
         collector = self.collector(at=away)
         self.wait(collector, 2)
-        self.assertEqual(self.end(process), "hakmem: the collector takes reports again\n")
+        self.assertEqual(self.end(process), "hakmem: reports are sent again\n")
 
     def test_a_collector_that_refuses(self):
         collector = self.collector(503, 503, 404)
@@ -163,7 +164,15 @@ class Push(test_command.Case):
         while collector.came.acquire(blocking=False):
             pass
         self.wait(collector)
-        self.end(process)
+        self.assertEqual(self.end(process), "hakmem: reports are sent again\n")
+
+    def test_more_than_1024_processes_are_left_out(self):
+        files = [self.write(f"{pid}.json", json.dumps(test_top.report({"f": 1}, pid=pid))) for pid in range(1, 1026)]
+        collector = self.collector()
+        process = self.start(collector.server_port, *files)
+        self.wait(collector, 2)
+        self.assertEqual(self.end(process), "hakmem: more than 1024 processes: the others are left out\n")
+        self.assertEqual(len(json.loads(collector.got[0][2])["resourceMetrics"]), 1024)
 
     def test_wrong_arguments(self):
         for arguments, status, said in (

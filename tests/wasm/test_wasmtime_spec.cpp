@@ -1,4 +1,4 @@
-// The specification's tests of state under wasmtime, three times with resets in between.
+// The specification's tests under wasmtime, three times with resets in between.
 #include "wasmtime_test.h"
 
 #include <memory>
@@ -88,28 +88,26 @@ class SpecGuest
         wasmtime_context_t *context = hak_wasmtime_instance_context(instance_);
         REQUIRE(wasmtime_instance_export_get(context, hak_wasmtime_instance_get(instance_),
                                              command.function.data(), command.function.size(), &item));
-        wasmtime_val_t arguments[8] = {}, result = {};
+        wasmtime_val_t arguments[SPEC_VALUES] = {}, results[SPEC_VALUES] = {};
         for (size_t i = 0; i < command.arguments.size(); i++) {
             const SpecValue &v = command.arguments[i];
             arguments[i].kind = kind(v.type);
-            std::memcpy(&arguments[i].of, &v.bits, sizeof v.bits);
+            if (arguments[i].kind == WASMTIME_EXTERNREF) refer(context, v, &arguments[i].of.externref);
+            else std::memcpy(&arguments[i].of, &v.bits, sizeof v.bits);
         }
         wasm_trap_t *trap;
-        require_none(hak_wasmtime_call(instance_, &item.of.func, arguments, command.arguments.size(), &result,
+        require_none(hak_wasmtime_call(instance_, &item.of.func, arguments, command.arguments.size(), results,
                                        results_of(context, item.of.func), &trap));
+        for (wasmtime_val_t &argument : arguments)
+            wasmtime_val_unroot(&argument);
         const bool trapped = trap != nullptr;
         if (trapped) wasm_trap_delete(trap);
         REQUIRE(trapped == command.traps);
-        if (trapped || command.results.empty()) return;
-        uint64_t bits = 0;
-        if (result.kind == WASMTIME_FUNCREF) {
-            REQUIRE(kind(command.results[0].type) == WASMTIME_FUNCREF);
-            REQUIRE((result.of.funcref.store_id == 0) == command.results[0].null);
-            return;
+        for (size_t i = 0; !trapped && i < command.results.size(); i++) {
+            REQUIRE(results[i].kind == kind(command.results[i].type));
+            REQUIRE(is_same(context, results[i], command.results[i]));
+            wasmtime_val_unroot(&results[i]);
         }
-        std::memcpy(&bits, &result.of, result.kind == WASMTIME_I32 || result.kind == WASMTIME_F32 ? 4 : 8);
-        REQUIRE(result.kind == kind(command.results[0].type));
-        REQUIRE(command.results[0].matches(bits));
     }
 
   private:
@@ -137,11 +135,37 @@ class SpecGuest
     }
     static wasmtime_valkind_t kind(const std::string &type)
     {
-        return type == "i32"       ? WASMTIME_I32
-               : type == "i64"     ? WASMTIME_I64
-               : type == "f32"     ? WASMTIME_F32
-               : type == "funcref" ? WASMTIME_FUNCREF
-                                   : WASMTIME_F64;
+        return type == "i32"         ? WASMTIME_I32
+               : type == "i64"       ? WASMTIME_I64
+               : type == "f32"       ? WASMTIME_F32
+               : type == "funcref"   ? WASMTIME_FUNCREF
+               : type == "externref" ? WASMTIME_EXTERNREF
+                                     : WASMTIME_F64;
+    }
+    static void refer(wasmtime_context_t *context, const SpecValue &value, wasmtime_externref_t *out)
+    {
+        if (value.null) wasmtime_externref_set_null(out);
+        else REQUIRE(wasmtime_externref_new(context, reinterpret_cast<void *>(value.bits), nullptr, out));
+    }
+    static bool is_same(wasmtime_context_t *context, const wasmtime_val_t &result, const SpecValue &value)
+    {
+        uint64_t bits = 0;
+        switch (result.kind) {
+        case WASMTIME_FUNCREF:
+            return (result.of.funcref.store_id == 0) == value.null;
+        case WASMTIME_EXTERNREF:
+            if (value.null || wasmtime_externref_is_null(&result.of.externref))
+                return value.null == wasmtime_externref_is_null(&result.of.externref);
+            return wasmtime_externref_data(context, &result.of.externref) ==
+                   reinterpret_cast<void *>(value.bits);
+        case WASMTIME_I32:
+        case WASMTIME_F32:
+            bits = uint32_t(result.of.i32);
+            break;
+        default:
+            bits = uint64_t(result.of.i64);
+        }
+        return value.matches(bits);
     }
     static size_t results_of(wasmtime_context_t *context, const wasmtime_func_t &function)
     {
@@ -168,9 +192,9 @@ TEST_CASE("the specification's tests pass three times with resets in between", "
     hak_wasm_tenant *tenant = hak_wasm_tenant_new(runtime.host, nullptr);
     const SpecCounts counts = run_spec<SpecGuest>(
         [&](const std::string &path) { return std::make_unique<SpecGuest>(runtime, tenant, path); });
-    CHECK(counts.restored == 190);
+    CHECK(counts.restored >= 662); // newer versions of wast2json read two scripts more
     CHECK(counts.refused == 18);
-    CHECK(counts.commands == 22989);
+    CHECK(counts.commands >= 70020);
     CHECK(info_of(tenant).linear_bytes == 0);
     hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
 }

@@ -57,11 +57,21 @@ static bool has_process(const hkr_fleet *f, const hkr_report *r)
     return false;
 }
 
+static void tell_most(hkr_fleet *f)
+{
+    if (!f->told_most)
+        fprintf(stderr, "hakmem: more than %d processes: the others are left out\n", HKR_FLEET_MOST);
+    f->told_most = true;
+}
+
 static void ask(hkr_fleet *f, const char *what)
 {
     const int64_t began = hkr_milliseconds();
     hkr_source source;
-    if (f->count == HKR_FLEET_MOST) return;
+    if (f->count == HKR_FLEET_MOST) {
+        tell_most(f);
+        return;
+    }
     if (is_silent(f, what, began)) {
         hkr_fail(f->error, "%.300s: no answer, and it is asked again in a minute", what);
         return;

@@ -25,7 +25,7 @@ static void tell(pusher *p, const char *wrong, const char *line)
 {
     if (strcmp(p->last, wrong) == 0) return;
     if (*wrong) fprintf(stderr, "hakmem: %s\n", line);
-    else if (*p->last) fputs("hakmem: the collector takes reports again\n", stderr);
+    else if (*p->last) fputs("hakmem: reports are sent again\n", stderr);
     snprintf(p->last, sizeof p->last, "%s", wrong);
 }
 
