@@ -71,12 +71,14 @@ class ProfileCase(ProgramCase):
     def loaded(self, name):
         return json.loads((self.folder / name).read_text())
 
-    def sums(self, report, value="live_bytes"):
-        found = collections.Counter()
+    def sums(self, report, *values):
+        """By stack, of each of the values; of live_bytes if none is named."""
+        found = [collections.Counter() for _ in values or ("live_bytes",)]
         for names, frames, stack in stacks(report):
             if any(f.get("file", "").endswith("program.py") for f in frames):
-                found[names] += stack[value]
-        return found
+                for sums, value in zip(found, values or ("live_bytes",)):
+                    sums[names] += stack[value]
+        return found if values else found[0]
 
 
 @unittest.skipIf(FREE_THREADED, "no lines in a free-threaded build")
@@ -91,12 +93,12 @@ class Truth(ProfileCase):
         for labels in ("off", "native", "site"):
             with self.subTest(labels):
                 report = self.profile(PLANTED, "--all", "--labels", labels)
-                self.near(self.sums(report), TRUTH | {("<module>", "strings"): 8000 * 240}, 1.3)
-                self.assertGreater(self.sums(report, "peak_bytes")[("<module>", "direct", "fill")], 6000 * 1000)
-                made = self.sums(report, "alloc_bytes")[("<module>", "temporary", "around", "direct", "fill")]
-                self.assertGreater(made, 10000 * 1000)
-                left = self.sums(report)[("<module>", "temporary", "around", "direct", "fill")]
-                self.assertLess(left, made / 100)
+                live, peak, made = self.sums(report, "live_bytes", "peak_bytes", "alloc_bytes")
+                self.near(live, TRUTH | {("<module>", "strings"): 8000 * 240}, 1.3)
+                self.assertGreater(peak[("<module>", "direct", "fill")], 6000 * 1000)
+                temporary = ("<module>", "temporary", "around", "direct", "fill")
+                self.assertGreater(made[temporary], 10000 * 1000)
+                self.assertLess(live[temporary], made[temporary] / 100)
 
     def test_lines_are_those_of_the_calls(self):
         report = self.profile(PLANTED, "--all")
@@ -134,7 +136,7 @@ y = late()
         for rate in ("exact", ""):
             with self.subTest(rate):
                 report = self.profile(text, "--all", rate=rate)
-                peak, live = self.sums(report, "peak_bytes"), self.sums(report)
+                peak, live = self.sums(report, "peak_bytes", "live_bytes")
                 early, late = ("<module>", "early"), ("<module>", "late")
                 self.assertGreaterEqual(peak[early], 30 << 20)
                 self.assertEqual((peak[late], live[early]), (0, 0))
@@ -565,10 +567,9 @@ class Formats(ProfileCase):
         return done.stdout
 
     def test_the_command_reads_it(self):
-        report = self.profile(PLANTED, "--all", "--labels", "site")
-        self.profile(PLANTED.replace("6000", "9000"), "--all")
+        self.profile(PLANTED.replace("6000", "9000"), "--all", rate="16K")
         os.rename(self.folder / "r.json", self.folder / "more.json")
-        self.profile(PLANTED, "--all", "--labels", "site")
+        report = self.profile(PLANTED, "--all", "--labels", "site", rate="16K")
         folded = self.command("folded", "r.json").decode()
         self.assertRegex(folded, r"(?m)^<module> \([^;]*;direct \([^;]*;Cache\.fill|^<module> \([^;]*;direct \([^;]*;fill")
         self.assertRegex(self.command("report", "r.json").decode(), r"program\.py:\d+\)")
