@@ -20,7 +20,8 @@ needs_objects = unittest.skipIf(FREE_THREADED, "a free-threaded build keeps obje
 
 
 def plain_environment(**extra):
-    """That of users, without what changes allocations, and with compiled modules: there are hundreds of starts."""
+    """The user's environment without what changes allocations. Compiled modules are written, since Python starts
+    hundreds of times."""
     changed = ("LD_PRELOAD", "PYTHONMALLOC", "PYTHONDONTWRITEBYTECODE")
     environment = {k: v for k, v in os.environ.items() if k not in changed and not k.startswith("HAKMEM_")}
     environment.update(extra)

@@ -148,7 +148,6 @@ class Start(ProgramCase):
             PYTHONPATH=f"{self.folder}:{path}:{':'.join(p for p in sys.path if p)}",
             PYTHONPYCACHEPREFIX=str(self.folder / "compiled"),
         )
-        env.pop("PYTHONDONTWRITEBYTECODE", None)
         run, empty = (drive, "hakmem", "run", "--all", "-c", "pass"), (drive, "empty")
         for program in run, empty:
             self.python("-S", *program, env=env)  # which compiles, as an installer does

@@ -72,13 +72,13 @@ class ProfileCase(ProgramCase):
         return json.loads((self.folder / name).read_text())
 
     def sums(self, report, *values):
-        """By stack, of each of the values; of live_bytes if none is named."""
+        """Sums by stack: a Counter for each value that is named, or that of live_bytes."""
         found = [collections.Counter() for _ in values or ("live_bytes",)]
         for names, frames, stack in stacks(report):
             if any(f.get("file", "").endswith("program.py") for f in frames):
                 for sums, value in zip(found, values or ("live_bytes",)):
                     sums[names] += stack[value]
-        return found if values else found[0]
+        return found if len(values) > 1 else found[0]
 
 
 @unittest.skipIf(FREE_THREADED, "no lines in a free-threaded build")
@@ -567,7 +567,7 @@ class Formats(ProfileCase):
         return done.stdout
 
     def test_the_command_reads_it(self):
-        self.profile(PLANTED.replace("6000", "9000"), "--all", rate="16K")
+        self.profile(PLANTED.replace("6000", "9000"), "--all")
         os.rename(self.folder / "r.json", self.folder / "more.json")
         report = self.profile(PLANTED, "--all", "--labels", "site", rate="16K")
         folded = self.command("folded", "r.json").decode()

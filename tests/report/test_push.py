@@ -170,7 +170,7 @@ class Push(test_command.Case):
         files = [self.write(f"{pid}.json", json.dumps(test_top.report({"f": 1}, pid=pid))) for pid in range(1, 1026)]
         collector = self.collector()
         process = self.start(collector.server_port, *files)
-        self.wait(collector, 2)
+        self.wait(collector, 15)  # more than a second, after which all are asked again
         self.assertEqual(self.end(process), "hakmem: more than 1024 processes: the others are left out\n")
         self.assertEqual(len(json.loads(collector.got[0][2])["resourceMetrics"]), 1024)
 

@@ -13,7 +13,7 @@
 namespace test
 {
 
-// Arguments or results of a function, the most that there are.
+// The most arguments or results that a function has.
 constexpr size_t SPEC_VALUES = 32;
 
 struct SpecValue {
@@ -28,7 +28,8 @@ struct SpecValue {
         nan = value == "nan";
         if (!null && !nan) bits = std::stoull(value);
     }
-    // Whether a result of these bits is this value. A NaN may be a signalling one: WAMR makes none of them quiet.
+    // Whether a result of these bits is this value. A NaN may be a signalling one, which is weaker than the specification,
+    // for wasmtime too: WAMR passes signalling NaNs on.
     bool matches(uint64_t result) const
     {
         if (nan && type == "f32") return (result & 0x7fffffff) > 0x7f800000;

@@ -15,14 +15,14 @@ typedef struct hkr_fleet {
     hkr_member *silent; /* who did not answer */
     size_t silent_count;
     int64_t loaded; /* when, in milliseconds; 0 = never */
-    bool told_most; /* that there are more than HKR_FLEET_MOST */
+    bool told_most; /* a line said that there are more than HKR_FLEET_MOST */
     char error[HKR_ERROR];
 } hkr_fleet;
 
 enum {
     HKR_FLEET_FRESH = 1000,   /* milliseconds for which a report is used again */
     HKR_FLEET_SILENT = 60000, /* for which a process that did not answer in time is not asked again */
-    HKR_FLEET_MOST = 1024,    /* processes; that further ones are left out is printed once */
+    HKR_FLEET_MOST = 1024,    /* processes; a line says once that further ones are left out */
 };
 
 /* named: as above. Asks for the first time. false = none of those that were named gave a report, which was said;
