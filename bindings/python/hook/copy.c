@@ -108,7 +108,7 @@ typedef struct hold {
  * one itself, and then it is this process that is cut off. */
 static int hold_main(void *given)
 {
-    enum { PATIENCE = 6000 }; /* milliseconds: locks are not fair, and a busy heap has many */
+    enum { PATIENCE = 6000 }; /* milliseconds: a busy heap has many locks */
     hold *h = given;
     only_alarm(PATIENCE);
     hak_ctx_fork_prepare(hkp_ctx());
