@@ -635,11 +635,6 @@ uint64_t explore_fork(hak_space *space, const History &history, int actor, uint6
     return steps;
 }
 
-} // namespace
-
-namespace
-{
-
 void explore_all(bool every)
 {
     hak_space *space = hak_space_new(nullptr);
