@@ -28,12 +28,11 @@ struct SpecValue {
         nan = value == "nan";
         if (!null && !nan) bits = std::stoull(value);
     }
-    // Whether a result of these bits is this value. A NaN may be a signalling one, which is weaker than the specification,
-    // for wasmtime too: WAMR passes signalling NaNs on.
+    // Whether a result of these bits is this value.
     bool matches(uint64_t result) const
     {
-        if (nan && type == "f32") return (result & 0x7fffffff) > 0x7f800000;
-        if (nan) return (result & 0x7fffffffffffffff) > 0x7ff0000000000000;
+        if (nan && type == "f32") return (result & 0x7fc00000) == 0x7fc00000;
+        if (nan) return (result & 0x7ff8000000000000) == 0x7ff8000000000000;
         return result == bits;
     }
 };

@@ -19,7 +19,10 @@ from pathlib import Path
 # Functions of other modules that the drivers define; what else is imported cannot be had for every runtime.
 FUNCTIONS = {("a", f"ef{i}") for i in range(5)} | {("spectest", "print"), ("spectest", "print_i32")}
 
-# Scripts of 398 small modules, six of which have a memory. To compile them as C would take half a minute.
+# Scripts that wast2json of wabt 1.0.32 does not read.
+NEWER = ("comments", "if")
+
+# Scripts of 398 small modules, six of which have a memory. To compile them as C takes some 40 s of a processor.
 MANY = ("const", "float_exprs")
 
 
@@ -90,9 +93,7 @@ def convert(script, out, wast2json):
     text = re.sub(r"\b(table\.(?:get|set|grow|fill|size))(?=\s*[()])", r"\1 0", script.read_text())
     (out / script.name).write_text(text)
     log = out / f"{script.stem}.json"
-    if subprocess.run([wast2json, script.name, "-o", log.name], cwd=out, stderr=subprocess.DEVNULL).returncode != 0:
-        print(f"{script.name}: {wast2json} does not know all of it")
-        return []
+    subprocess.run([wast2json, script.name, "-o", log.name], cwd=out, check=True, stderr=subprocess.DEVNULL)
     groups = []
     for c in json.loads(log.read_text())["commands"]:
         if c["type"] == "module":
@@ -165,7 +166,8 @@ def main():
     (out / "c").mkdir(parents=True)
     modules = []
     for script in sorted(Path(suite).glob("*.wast")):
-        modules += convert(script, out, wast2json)
+        if script.stem not in NEWER:
+            modules += convert(script, out, wast2json)
     (out / "modules.txt").write_text("".join(f"module {n}\n" + "\n".join(l) + "\n" for n, l in modules))
     if wasm2c:
         compile_to_c(out, [m for m in modules if m[0].split(".")[0] not in MANY], wasm2c)
