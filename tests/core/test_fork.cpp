@@ -81,6 +81,12 @@ void fork_beside_threads(hak_ctx *ctx, unsigned rounds, unsigned depth)
     require_empty(ctx);
 }
 
+// How a hak_quota begins (base/quota.h). taken: what it uses, and what threads are about to.
+struct Beginning {
+    hak_quota *parent;
+    std::atomic<size_t> used, hard, taken;
+};
+
 } // namespace
 
 TEST_CASE("fork: beside running threads, 300 times, nested")
@@ -103,5 +109,38 @@ TEST_CASE("fork: beside threads that a profile samples")
     fork_beside_threads(ctx, 30, 2);
     CHECK(hak_profile_stop(ctx) == 0);
     hak_ctx_destroy(ctx);
+}
+
+// Another thread has taken bytes of the groups at the moment of the fork, and is not in the child.
+TEST_CASE("fork: the child has all that its groups do not use")
+{
+    const bool shared = GENERATE(false, true);
+    hak_quota *top = hak_quota_new(nullptr, 96 * MiB), *group = hak_quota_new(top, 64 * MiB);
+    REQUIRE(group != nullptr);
+    Options options = shared ? shared_options() : ctx_options();
+    options.quota = group;
+    options.big_cache = HAK_NONE;
+    hak_ctx *ctx = hak_ctx_new(nullptr, &options);
+    REQUIRE(ctx != nullptr);
+    std::atomic<size_t> &of_top = reinterpret_cast<Beginning *>(top)->taken;
+    std::atomic<size_t> &of_group = reinterpret_cast<Beginning *>(group)->taken;
+    of_top = 90 * MiB;
+    of_group += 48 * MiB;
+    CHECK(hak_alloc(ctx, 32 * MiB) == nullptr);
+    hak_ctx_fork_prepare(ctx);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        hak_ctx_fork_child(ctx);
+        _exit(hak_alloc(ctx, 32 * MiB) && !hak_alloc(ctx, 32 * MiB) ? 0 : 1);
+    }
+    hak_ctx_fork_parent(ctx);
+    int status = -1;
+    CHECK((pid > 0 && waitpid(pid, &status, 0) == pid && status == 0));
+    CHECK(hak_alloc(ctx, 32 * MiB) == nullptr);
+    of_top = hak_quota_used(top);
+    of_group = hak_quota_used(group);
+    hak_ctx_destroy(ctx);
+    hak_quota_delete(group);
+    hak_quota_delete(top);
 }
 #endif

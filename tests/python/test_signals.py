@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 import unittest
 from unittest import mock
@@ -245,26 +246,39 @@ class Churn(SignalCase):
         }
     """
 
-    @unittest.skipUnless(compiler(), "no C compiler (Debian package: build-essential)")
-    def test_threads_that_allocate(self):
+    THREADS = """
+        import ctypes, os, threading, time
+        churn = ctypes.CDLL("./churn.so").churn
+        for i in range(2): threading.Thread(target=churn, daemon=True).start()
+        time.sleep(0.2)
+        print("ready", flush=True)
+    """
+
+    def setUp(self):
+        super().setUp()
+        if not compiler():
+            self.skipTest("no C compiler (Debian package: build-essential)")
         source = self.script(self.CHURN, "churn.c")
         subprocess.run([compiler(), "-O1", "-shared", "-fPIC", "-o", self.folder / "churn.so", source], check=True)
-        text = """
-            import ctypes, os, threading, time
-            churn = ctypes.CDLL("./churn.so").churn
-            for i in range(2): threading.Thread(target=churn, daemon=True).start()
-            time.sleep(0.2)
-            END
-        """
+
+    def test_the_end(self):
         for end, status in (("os._exit(3)", 3), ("os.kill(os.getpid(), 15); time.sleep(60)", -15)):
             for i in range(3):
                 with self.subTest(end):
-                    program = self.script(text.replace("END", end))
+                    program = self.script(textwrap.dedent(self.THREADS) + end)
                     env = preloaded(all_domains=True, malloc=True, report=str(self.folder / f"{status}-{i}.json"))
                     done = self.python(program, env=env, check=False)
                     self.assertEqual((done.returncode, done.stderr), (status, ""))
         self.assertEqual(len(self.reports()), 6)
         self.assertEqual(self.leftovers(), [])
+
+    def test_a_request(self):
+        """No copy that a handler makes is without a lock: the main thread writes the report, also of one that waits."""
+        program = self.start(textwrap.dedent(self.THREADS) + "time.sleep(60)", malloc=True)
+        for _ in range(3):
+            report = json.loads(self.hakmem("report", "--json", str(program.pid)).stdout)
+            self.assertEqual(report["process"]["pid"], program.pid)
+        self.assertIsNone(program.poll())
 
 
 class Pools(SignalCase):

@@ -12,7 +12,8 @@ from hakmem import _hakmem, _report
 TRIM, REPORT = 1, 2  # hkp_wish
 # How long a program may take to reach a place where it can trim, and how long its memory must stay as it is.
 PATIENCE, CALM = 10.0, 0.3
-# How long an attempt to write a report may take (patience in signals.c), and the program to begin with it.
+# How long an attempt to write a report may take (patience in requests.c), twice: in the handler, and in the main
+# thread; and the program to begin with it.
 ATTEMPTS, MORE = (*4 * (0.25,), *3 * (1.0,), 10.0), 1.0
 STEP = 0.02
 
@@ -82,7 +83,7 @@ def report(pid):
         # What the program calls /tmp: it may be in a container.
         file = f"/proc/{pid}/root/tmp/hakmem-{name:010x}.json"
         ask(pid, REPORT, attempt, name)
-        end = time.monotonic() + patience + MORE
+        end = time.monotonic() + 2 * patience + MORE
         while time.monotonic() < end:
             time.sleep(STEP)
             if os.path.lexists(file):

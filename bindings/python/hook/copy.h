@@ -12,15 +12,16 @@
 typedef struct hkp_copied {
     pid_t process;
     int status;  /* what fn returned; -1 = it was cut off; -2 = there was no copy, and errno says why */
-    bool worked; /* it was cut off while it computed, and not while it waited */
+    bool waited; /* it was cut off while it waited, and had hardly computed */
 } hkp_copied;
 
 /* fn runs in a copy with all signals blocked, and is cut off after `milliseconds`. stack: of copies that are
  * made one after the other; NULL at first. Returns the copy's number, or -1 and errno. */
 pid_t hkp_copy_start(char **stack, int (*fn)(void *of), void *of, int milliseconds);
-/* Until it has ended. */
-hkp_copied hkp_copy_wait(pid_t copy, int milliseconds);
+/* And waits until it has ended. */
 hkp_copied hkp_copy_run(char **stack, int (*fn)(void *of), void *of, int milliseconds);
+/* For a thread that has none of the heap's locks, and takes them to make the copy. */
+hkp_copied hkp_copy_run_held(char **stack, int (*fn)(void *of), void *of, int milliseconds);
 /* For who ends the process, and does not let the interrupted thread go on: copies until one is not cut off.
  * One that waits does so for this thread, or for another one that goes on meanwhile. Where there are others,
  * and they hardly ever are without the heap's locks, these are taken for the last copies: that fails if this

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,8 +27,8 @@ static char target[NAME]; /* "" = none */
 static pid_t owner;       /* the process that plans; a vfork child is another that shares this memory */
 static bool written;
 bool hkp_report_due;
-static int shown = -1;             /* the file to show on stderr */
-static char *stack, *beside_stack; /* of copies of the process */
+static int shown = -1;                             /* the file to show on stderr */
+static char *stack, *beside_stack, *between_stack; /* of copies of the process */
 
 static void in_child(void)
 {
@@ -237,21 +238,21 @@ static void settle(void)
     shown = -1;
 }
 
-int hkp_report_apart(const char *name, int milliseconds)
+hkp_apart hkp_report_apart(const char *name, int milliseconds)
 {
     void *of = (void *)(uintptr_t)name;
-    if (!name && !is_left()) return 0;
+    if (!name && !is_left()) return HKP_APART_DONE;
     const hkp_copied copy = hkp_copy_run(&stack, write_in_copy, of, milliseconds);
     if (copy.status == -2) {
         hkp_say("hakmem: no report: %s\n", strerror(errno));
-        return 1;
+        return HKP_APART_FAILED;
     }
     if (copy.status == -1) {
         remove_part(of, copy.process);
-        return -1;
+        return copy.waited ? HKP_APART_WAITED : HKP_APART_CUT;
     }
     if (!name) settle();
-    return copy.status != 0;
+    return copy.status != 0 ? HKP_APART_FAILED : HKP_APART_DONE;
 }
 
 bool hkp_report_leave(void)
@@ -264,37 +265,57 @@ bool hkp_report_leave(void)
     return status != -1;
 }
 
+typedef struct again {
+    int signal;
+    pid_t thread;
+} again;
+
 static int send_in_copy(void *of)
 {
     enum { MOMENT_NS = 2000000 };
-    const int *signal = of;
+    const again *a = of;
     nanosleep(&(struct timespec){.tv_nsec = MOMENT_NS}, NULL);
-    return kill(hkp_process(), *signal);
+    if (syscall(SYS_tgkill, hkp_process(), a->thread, a->signal) == 0) return 0;
+    return kill(hkp_process(), a->signal);
 }
 
 void hkp_report_again(int signal)
 {
     enum { LONG = 10000 };
-    hkp_copy_start(&stack, send_in_copy, &signal, LONG);
+    again a = {signal, (pid_t)syscall(SYS_gettid)};
+    hkp_copy_start(&stack, send_in_copy, &a, LONG);
 }
 
-/* The heap's locks are held. */
+/* ---- With the heap's locks ----------------------------------------------------------------------- */
+
 static int write_beside(void *of)
 {
     const int *fd = of;
-    hak_ctx_fork_child(hkp_ctx());
     return write_json(*fd, false) != 0;
+}
+
+static int write_between(void *of)
+{
+    return write_file(of, 0600, false) != 0;
+}
+
+static int error_of(const hkp_copied *copy)
+{
+    if (copy->status == -2) return errno;
+    return copy->status == -1 ? ETIMEDOUT : copy->status != 0 ? EIO : 0;
 }
 
 int hkp_report_beside(int fd, int milliseconds)
 {
-    if (!hkp_ctx()) return ENOMEM;
-    hak_ctx_fork_prepare(hkp_ctx());
-    const pid_t child = hkp_copy_start(&beside_stack, write_beside, &fd, milliseconds);
-    const int error = errno;
-    hak_ctx_fork_parent(hkp_ctx());
-    if (child < 0) return error;
-    const hkp_copied copy = hkp_copy_wait(child, milliseconds);
-    if (copy.status == -2) return errno;
-    return copy.status == -1 ? ETIMEDOUT : copy.status != 0 ? EIO : 0;
+    const hkp_copied copy = hkp_copy_run_held(&beside_stack, write_beside, &fd, milliseconds);
+    return error_of(&copy);
+}
+
+int hkp_report_between(const char *name, int milliseconds)
+{
+    void *of = (void *)(uintptr_t)name;
+    const hkp_copied copy = hkp_copy_run_held(&between_stack, write_between, of, milliseconds);
+    const int error = error_of(&copy);
+    if (error == ETIMEDOUT) remove_part(of, copy.process);
+    return error;
 }

@@ -22,16 +22,25 @@ bool hkp_report_leave(void);
 /* Whether it is due in a stream, a pipe or a device. */
 bool hkp_report_in_place(void);
 
+typedef enum hkp_apart {
+    HKP_APART_DONE,   /* or there was nothing to do */
+    HKP_APART_FAILED, /* and said why */
+    HKP_APART_CUT,    /* it takes longer */
+    HKP_APART_WAITED  /* it was cut off while it waited, for a lock that this thread or another one has */
+} hkp_apart;
+
 /* For signal handlers: a copy of the process writes the report, into `file` or, if that is NULL, where it is
- * due and not written yet, and on stderr shows it. Waits for it. 0 = done, or nothing to do; 1 = it failed
- * and said why; -1 = it was cut off after `milliseconds`: this thread or another one may have been where it
- * held a lock, so that it may be tried again once they had time to go on. */
-int hkp_report_apart(const char *file, int milliseconds);
-/* For a thread that the program does not know: a copy of the process, made between two allocations of each
- * thread's heap, writes the report as JSON. 0, or errno; ETIMEDOUT: it was cut off, as above. One thread at a
- * time. */
+ * due and not written yet, and on stderr shows it. Waits for it. A copy that was cut off after `milliseconds`
+ * may be made again once the threads had time to go on. */
+hkp_apart hkp_report_apart(const char *file, int milliseconds);
+/* For a thread that has no lock: a copy of the process, made between two allocations of each thread's heap,
+ * writes the report as JSON. 0, or errno; ETIMEDOUT: it was cut off, as above. On a thread that the program
+ * does not know, one at a time: */
 int hkp_report_beside(int fd, int milliseconds);
-/* A copy of the process sends it the signal in a moment, after the handler that runs has returned. */
+/* In the main thread, into a file: */
+int hkp_report_between(const char *file, int milliseconds);
+/* A copy of the process sends this thread the signal in a moment, after the handler that runs has returned:
+ * another one may be where it has a lock for most of the time. */
 void hkp_report_again(int signal);
 
 #endif

@@ -6,6 +6,7 @@
 #include "hook/install.h"
 #include "hook/live.h"
 #include "hook/past.h"
+#include "hook/requests.h"
 #include "hook/signals.h"
 #include "profile/asker.h"
 #include "profile/profile.h"
@@ -83,7 +84,7 @@ static void flush_output(void)
     static method_def function##_def = {name, function, VARARGS, NULL};
 
 METHOD(at_exit, "hakmem_report", hkp_past_tell(), flush_output(), hkp_report_write(true), hkp_profile_end())
-METHOD(on_trim, "hakmem_trim", hkp_trim())
+METHOD(on_request, "hakmem_request", hkp_requests_answer())
 METHOD(in_child, "hakmem_live", hkp_live_in_child())
 METHOD(before_fork, "hakmem_before_fork", hkp_live_before_fork())
 METHOD(after_fork, "hakmem_after_fork", hkp_live_after_fork())
@@ -114,9 +115,9 @@ static void tell_fork(void)
     drop((void *const[]){result, keywords, args, after, before, child, register_at_fork, m}, 8);
 }
 
-static void tell_trim(int number)
+static void tell_requests(int number)
 {
-    tell("_signal", "signal", &on_trim_def, number);
+    tell("_signal", "signal", &on_request_def, number);
 }
 
 /* Registered first, so that it runs after the program's own functions at exit. Once for each Python that
@@ -132,7 +133,7 @@ int hkp_first_call(void)
     hak_stats stats = {.size = sizeof stats};
     const bool limited = hkp_stats(&stats) == 0 && stats.hard_limit > 0;
     if (hkp_report_due || hkp_frames_ready.own_state || limited) tell("atexit", "register", &at_exit_def, 0);
-    hkp_signals_begin(tell_trim);
+    hkp_signals_begin(tell_requests);
     if (hkp_live_first_call()) tell_fork();
     return 0;
 }

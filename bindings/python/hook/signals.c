@@ -3,28 +3,24 @@
 
 #include "base/cpython.h"
 #include "hook/deliver.h"
+#include "hook/requests.h"
 #include "hook/start.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-/* What a report may take, in milliseconds, at each attempt. A copy of the process that meets a lock waits in
- * vain, and a busy program often holds one: there are several attempts, and the first ones are short. The
- * last one before a signal ends the process is that of _exit. */
-static const int patience[] = {250, 250, 250, 250, 1000, 1000, 1000, 10000};
-enum { ATTEMPTS = sizeof patience / sizeof *patience };
+/* What a report may take, in milliseconds. A copy of the process that meets a lock waits in vain, and a busy
+ * program often holds one: there are several attempts, and one that took longer is followed by one that may.
+ * When they are over the report is made as that of _exit. */
+enum { PATIENCE = 100, PATIENCE_MOST = 1000, ATTEMPTS = 7 };
 
-/* Signals that end a process and can be expected to, and the one of requests. */
+/* Signals that end a process and can be expected to. */
 static const int endings[] = {SIGTERM, SIGHUP, SIGINT};
 enum { ENDINGS = sizeof endings / sizeof *endings };
-#define REQUEST (SIGRTMIN + 8)
 
 static int (*next_sigaction)(int number, const struct sigaction *new, struct sigaction *old);
 static sighandler_t (*next_signal)(int number, sighandler_t fn);
@@ -34,7 +30,7 @@ static bool hidden[NSIG];            /* our handler is in place */
 static struct sigaction shown[NSIG]; /* and the program sees this */
 static void *marker;
 static int (*interrupt)(int number); /* PyErr_SetInterruptEx */
-static int attempts;
+static int attempts, patience = PATIENCE;
 
 static void handler(int number, siginfo_t *info, void *context);
 
@@ -73,7 +69,7 @@ static int put_handler(int number, const struct sigaction *seen)
     struct sigaction ours = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART};
     for (int i = 0; i < ENDINGS; i++)
         sigaddset(&ours.sa_mask, endings[i]);
-    sigaddset(&ours.sa_mask, REQUEST);
+    sigaddset(&ours.sa_mask, HKP_REQUEST);
     shown[number] = *seen;
     hidden[number] = true;
     if (real_sigaction(number, &ours, NULL) == 0) return 0;
@@ -81,53 +77,12 @@ static int put_handler(int number, const struct sigaction *seen)
     return -1;
 }
 
-/* ---- Requests ------------------------------------------------------------------------------------ */
-
-static void *publish(void)
-{
-    char name[64];
-    enum { PAGE = 4096 };
-    snprintf(name, sizeof name, HKP_MARKER "%d", REQUEST);
-    int fd = memfd_create(name, MFD_CLOEXEC);
-    if (fd < 0) return NULL;
-    void *p = ftruncate(fd, PAGE) == 0 ? mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
-    close(fd);
-    return p != MAP_FAILED ? p : NULL;
-}
-
 /* A child of vfork shares this memory: what it does to its own dispositions is no matter of the parent's. */
 static void withdraw(void)
 {
     if (!marker || getpid() != owner) return;
-    munmap(marker, 1);
+    hkp_requests_withdraw(marker);
     marker = NULL;
-}
-
-/* In the value of a request. */
-enum { MAGIC = 0x48616, MAGIC_AT = 44, WISH_AT = 42, ATTEMPT_AT = 39 };
-#define NAME_BITS ((UINT64_C(1) << ATTEMPT_AT) - 1)
-_Static_assert(ATTEMPTS <= 1 << (WISH_AT - ATTEMPT_AT) && MAGIC < 1 << (64 - MAGIC_AT), "it fits");
-
-int hkp_request(pid_t process, int number, hkp_wish wish, unsigned attempt, unsigned long long name)
-{
-    uint64_t value = (uint64_t)MAGIC << MAGIC_AT | (uint64_t)wish << WISH_AT |
-                     (uint64_t)(attempt < ATTEMPTS ? attempt : ATTEMPTS - 1) << ATTEMPT_AT |
-                     (name & NAME_BITS);
-    return sigqueue(process, number, (union sigval){.sival_ptr = (void *)(uintptr_t)value});
-}
-
-static void follow(const siginfo_t *info)
-{
-    uint64_t value = info->si_code == SI_QUEUE ? (uint64_t)(uintptr_t)info->si_value.sival_ptr : 0;
-    bool known = value >> MAGIC_AT == MAGIC;
-    if (known && (value >> WISH_AT & 3) == HKP_WISH_REPORT) {
-        char file[64];
-        snprintf(file, sizeof file, "/tmp/hakmem-%010llx.json", (unsigned long long)(value & NAME_BITS));
-        unsigned attempt = value >> ATTEMPT_AT & 7;
-        hkp_report_apart(file, patience[attempt < ATTEMPTS ? attempt : ATTEMPTS - 1]);
-    } else {
-        interrupt(REQUEST);
-    }
 }
 
 /* ---- The handler --------------------------------------------------------------------------------- */
@@ -144,20 +99,27 @@ static void end(int number)
     pthread_sigmask(SIG_UNBLOCK, &one, NULL);
 }
 
+/* The report before the process ends. */
+static void report_and_end(int number)
+{
+    const hkp_apart done = getpid() == owner ? hkp_report_apart(NULL, patience) : HKP_APART_DONE;
+    if (done == HKP_APART_DONE || done == HKP_APART_FAILED) {
+        end(number);
+    } else if (++attempts == ATTEMPTS) {
+        hkp_report_leave();
+        end(number);
+    } else {
+        if (done == HKP_APART_CUT) patience = patience * 4 < PATIENCE_MOST ? patience * 4 : PATIENCE_MOST;
+        hkp_report_again(number);
+    }
+}
+
 static void handler(int number, siginfo_t *info, void *context)
 {
     (void)context;
     int saved = errno;
-    if (number == REQUEST) {
-        follow(info);
-    } else if (getpid() != owner || hkp_report_apart(NULL, patience[attempts]) >= 0) {
-        end(number);
-    } else if (++attempts == ATTEMPTS - 1) {
-        hkp_report_leave();
-        end(number);
-    } else {
-        hkp_report_again(number);
-    }
+    if (number == HKP_REQUEST) hkp_requests_follow(info, interrupt);
+    else report_and_end(number);
     errno = saved;
 }
 
@@ -165,6 +127,7 @@ static void in_child(void)
 {
     owner = getpid();
     attempts = 0;
+    patience = PATIENCE;
 }
 
 /* Whether sigaction, for everybody, is the one below. */
@@ -186,37 +149,38 @@ static void watch_endings(void)
 }
 
 /* Python takes its handlers away when it ends, that of requests among them. */
-static void listen(void (*tell_trim)(int number))
+static void listen(void (*tell_requests)(int number))
 {
     struct sigaction now;
-    if (!hkp_function("PyErr_SetInterruptEx", &interrupt) || real_sigaction(REQUEST, NULL, &now) != 0 ||
+    if (!hkp_function("PyErr_SetInterruptEx", &interrupt) || real_sigaction(HKP_REQUEST, NULL, &now) != 0 ||
         !is_default(&now))
         return;
-    tell_trim(REQUEST);
-    if (real_sigaction(REQUEST, NULL, &now) == 0 && !is_default(&now) && put_handler(REQUEST, &now) == 0)
-        marker = publish();
+    tell_requests(HKP_REQUEST);
+    if (real_sigaction(HKP_REQUEST, NULL, &now) == 0 && !is_default(&now) &&
+        put_handler(HKP_REQUEST, &now) == 0)
+        marker = hkp_requests_publish();
 }
 
-void hkp_signals_begin(void (*tell_trim)(int number))
+void hkp_signals_begin(void (*tell_requests)(int number))
 {
     if (!before_libc()) return;
     if (!begun) watch_endings();
     begun = true;
-    listen(tell_trim);
+    listen(tell_requests);
 }
 
 /* ---- Before libc --------------------------------------------------------------------------------- */
 
 static bool is_watched(int number)
 {
-    return begun && number > 0 && number < NSIG && (number == REQUEST || ends(number));
+    return begun && number > 0 && number < NSIG && (number == HKP_REQUEST || ends(number));
 }
 
 /* The program has its way with it. */
 static void let_go(int number)
 {
     if (getpid() == owner) hidden[number] = false;
-    if (number == REQUEST) withdraw();
+    if (number == HKP_REQUEST) withdraw();
 }
 
 HKP_API int sigaction(int number, const struct sigaction *restrict new, struct sigaction *restrict old)
@@ -228,7 +192,7 @@ HKP_API int sigaction(int number, const struct sigaction *restrict new, struct s
     if (new) wanted = *new;
     if (!new) {
         if (!ours) return real_sigaction(number, NULL, old);
-    } else if (number != REQUEST && is_default(&wanted) && hkp_report_due && getpid() == owner &&
+    } else if (number != HKP_REQUEST && is_default(&wanted) && hkp_report_due && getpid() == owner &&
                owner != 1) {
         if (ours) shown[number] = wanted;
         else if (real_sigaction(number, NULL, &seen) != 0 || put_handler(number, &wanted) != 0) return -1;

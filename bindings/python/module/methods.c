@@ -10,7 +10,7 @@
 #include "hook/install.h"
 #include "hook/live.h"
 #include "hook/report.h"
-#include "hook/signals.h"
+#include "hook/requests.h"
 #include "module/labels.h"
 #include "native/kinds.h"
 

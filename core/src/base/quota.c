@@ -101,7 +101,7 @@ static void wait_a_moment(unsigned round)
 /* Refuses a request that does not fit what the groups show, and shows the bytes when all groups have agreed.
  * What others have taken and do not show yet is no reason to refuse: a group above may refuse them, and they
  * give it back after a few instructions. The wait for them has an end, because a fork leaves behind what other
- * threads had taken just then. */
+ * threads had taken just then, until the child is told of it. */
 bool hk_quota_charge(hak_quota *q, size_t n, size_t *before)
 {
     enum { ROUNDS = 1024 };
@@ -133,6 +133,12 @@ void hk_quota_uncharge(hak_quota *q, size_t n)
         }
     }
     give_back(q, NULL, n);
+}
+
+void hk_quota_forked(hak_quota *q)
+{
+    for (; q; q = q->parent)
+        atomic_store(&q->taken, atomic_load(&q->used));
 }
 
 size_t hk_quota_least(const hak_quota *q, size_t least)

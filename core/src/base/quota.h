@@ -19,6 +19,8 @@ bool hk_quota_charge(hak_quota *q, size_t n, size_t *before);
 void hk_quota_uncharge(hak_quota *q, size_t n);
 /* Uncharges without recording a peak, after a failed commit. */
 void hk_quota_refund(hak_quota *q, size_t n);
+/* In the child of a fork, which has one thread: what others had taken and not shown is given back. */
+void hk_quota_forked(hak_quota *q);
 /* The lowest limit of `least`, the group and its parents; 0 = none. */
 size_t hk_quota_least(const hak_quota *q, size_t least);
 

@@ -84,6 +84,7 @@ HAK_API void hak_ctx_fork_child(hak_ctx *ctx)
     uintptr_t thread = hk_thread_register();
     if (shared->watch && shared->watch->quarantine)
         shared->watch->quarantine->leaving = 0; /* who had some in hand is not here */
+    hk_quota_forked(shared->heaps ? &shared->heaps->account : shared->account.quota);
     if (shared->heaps) {
         for (hak_ctx *heap = hk_heaps_first(shared); heap; heap = heap->heap->next) {
             if (hk_thread_of(heap) == thread) hk_heap_renew(heap);
