@@ -11,7 +11,8 @@ import tempfile
 
 SERVER, QUICKJS = os.environ["SERVER"], os.environ["QUICKJS"]
 # Compiling the guest takes a server two seconds of CPU time: the first one of a test keeps the code for the others.
-CODE = tempfile.TemporaryDirectory()
+FOLDER = tempfile.TemporaryDirectory()
+CODE = f"--code={FOLDER.name}"
 
 
 class Server:
@@ -19,7 +20,7 @@ class Server:
 
     def __init__(self, *options, kept=True, **popen):
         if kept and not any(option.startswith("--code=") for option in options):
-            options = (f"--code={CODE.name}", *options)
+            options = (CODE, *options)
         self.process = subprocess.Popen(
             [SERVER, "--port=0", "--stats=0", *options, QUICKJS],
             stdout=subprocess.PIPE,
