@@ -77,18 +77,21 @@ function lookAtPicture() {
 
 const wrong = [];
 try {
-    for (const page of pages) {
-        const [, name, address, main] = /^([\w-]+)=(.*?)=(.*)$/.exec(page);
-        for (const [width, height, colorScheme] of [[1280, 900, "light"], [390, 844, "dark"]]) {
-            const tab = await browser.newPage({ viewport: { width, height }, colorScheme });
-            tab.on("pageerror", (error) => wrong.push(`${name}: ${error}`));
+    // One tab for each screen: a process of the browser for each page would take most of the time.
+    for (const [width, height, colorScheme] of [[1280, 900, "light"], [390, 844, "dark"]]) {
+        const tab = await browser.newPage({ viewport: { width, height }, colorScheme });
+        let name;
+        tab.on("pageerror", (error) => wrong.push(`${name}: ${error}`));
+        for (const page of pages) {
+            const [, its, address, main] = /^([\w-]+)=(.*?)=(.*)$/.exec(page);
+            name = its;
             await tab.goto(address);
             await tab.waitForSelector(main);
             await tab.waitForTimeout(100);
             await tab.screenshot({ path: `${folder}/${name}-${width}.png` });
             for (const line of await tab.evaluate(main === "svg" ? lookAtPicture : look, main)) wrong.push(`${name} at ${width}: ${line}`);
-            await tab.close();
         }
+        await tab.close();
     }
 } finally {
     await browser.close();

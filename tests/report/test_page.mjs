@@ -10,10 +10,15 @@ import { launch } from "./browser.mjs";
 const [playwright, hakmem, folder] = process.argv.slice(2);
 const browser = await launch(playwright);
 
+// One tab for all pages of the same options: a process of the browser for each page would take most of the time.
+const tabs = new Map();
 async function open(name, options, ...files) {
     execFileSync(hakmem, ["html", "-o", `${folder}/${name}.html`, ...files.map((f) => `${folder}/${f}.json`)]);
-    const page = await browser.newPage(options);
+    const kind = JSON.stringify(options);
+    if (!tabs.has(kind)) tabs.set(kind, await browser.newPage(options));
+    const page = tabs.get(kind);
     const faults = [];
+    page.removeAllListeners();
     page.on("pageerror", (error) => faults.push(String(error)));
     page.on("request", (request) => {
         if (!request.url().startsWith("file:")) faults.push(request.url());
@@ -119,7 +124,6 @@ try {
         assert.equal(back === "rgb(255, 255, 255)", options.colorScheme === "light");
         await page.screenshot({ path: `${folder}/${options.colorScheme}.png`, fullPage: true });
         assert.deepEqual(page.faults, []);
-        await page.close();
         // A long command line leaves the first screen to what was asked for, and what is missing is said in it.
         const long = await open("full", options, "full");
         assert.equal(await long.textContent("h1"), "haklua5.4 check");
@@ -131,7 +135,6 @@ try {
         await long.click("#command summary");
         assert.match(await long.textContent("#line"), /199\.lua$/);
         await long.screenshot({ path: `${folder}/full-${options.colorScheme}.png` });
-        await long.close();
         // The parts of the resident memory: bars that follow each other, and who keeps free memory from going back.
         const parts = await open("resident", options, "resident");
         assert.deepEqual(await parts.$$eval("#memory tbody tr", (all) => all.map((row) => [...row.cells].map((c) => c.textContent))), [
@@ -148,12 +151,10 @@ try {
         assert.ok((await wide(parts)) <= 0, "wider than the screen");
         await parts.screenshot({ path: `${folder}/resident-${options.colorScheme}.png`, fullPage: true });
         assert.deepEqual(parts.faults, []);
-        await parts.close();
     }
     const larger = await open("larger", {}, "grown", "resident");
     assert.deepEqual(await larger.$$eval("#memory tbody td:nth-child(2)", (all) => all.slice(0, 2).map((c) => c.textContent)),
                      ["5.00 MiB (+1.00 MiB)", "1.00 MiB (+0 B)"]);
-    await larger.close();
 
     const page = await open("diff", {}, "a", "b");
     assert.equal(await page.textContent("#other"), "Compared with process 71, 2026-11-23T09:43:20Z");
@@ -165,7 +166,6 @@ try {
     assert.equal(await total(page), 3_000_000);
     assert.equal(await page.textContent("#stacks tbody td:nth-child(2)"), "512.00 KiB", "a change has its error");
     assert.deepEqual(page.faults, []);
-    await page.close();
 
     // What a report leaves out is not shown as nothing.
     for (const files of [["bare"], ["bare", "b"], ["a", "less"]]) {
@@ -178,7 +178,6 @@ try {
                                            files[0] === "bare" ? "committed (+0 B)" : "peak resident");
         assert.ok(!(await bare.textContent("body > p, h1")).includes("undefined"));
         assert.deepEqual(bare.faults, []);
-        await bare.close();
     }
 
     // Rows of one stack are one where reports are compared, and all that is shown is what grew.
@@ -190,7 +189,6 @@ try {
     assert.deepEqual(await twice.$$eval("#labels td:last-child", (all) => [...new Set(all.map((c) => c.textContent))].sort()),
                      ['lua "x"\n', 'lua "x"\n#2']);
     assert.deepEqual(twice.faults, []);
-    await twice.close();
 
     // Without a learner the timeline has the marks of the profile, and what the report says.
     const marked = await open("marked", {}, "marked");
@@ -201,7 +199,6 @@ try {
                      ["live", "committed", "resident"].map((name) => [...marks.map((m) => m[`${name}_bytes`]),
                          name === "resident" ? report.memory.resident_bytes : context.stats[`${name}_bytes`]]));
     assert.deepEqual(marked.faults, []);
-    await marked.close();
 
     // A change that the samples explain is in the table alone.
     const noisy = await open("noisy", {}, "a", "noisy");
@@ -209,7 +206,6 @@ try {
     assert.deepEqual(await values(noisy, 1), [1_000_000]);
     assert.equal(await noisy.getAttribute("#stacks tbody tr", "class"), "noise");
     assert.match(await noisy.textContent("#estimate"), /Left out, and below in the table: 1 /);
-    await noisy.close();
 
     for (const options of [{ viewport: { width: 1280, height: 900 } }, { viewport: { width: 390, height: 844 }, colorScheme: "dark" }]) {
         const timed = await open("windows", options, "windows");
@@ -287,7 +283,6 @@ try {
         assert.ok((await wide(timed)) <= 0, "wider than the screen");
         await timed.screenshot({ path: `${folder}/windows-${options.viewport.width}.png`, fullPage: true });
         assert.deepEqual(timed.faults, []);
-        await timed.close();
     }
 
     const many = JSON.parse(readFileSync(`${folder}/many.json`)).contexts[0].stacks;

@@ -7,12 +7,20 @@ import re
 import signal
 import socket
 import subprocess
+import tempfile
 
 SERVER, QUICKJS = os.environ["SERVER"], os.environ["QUICKJS"]
+# Compiling the guest takes a server two seconds of CPU time: the first one of a test keeps the code for the others.
+FOLDER = tempfile.TemporaryDirectory()
+CODE = f"--code={FOLDER.name}"
 
 
 class Server:
-    def __init__(self, *options, **popen):
+    """Not kept: it compiles the guest for itself, as without the option."""
+
+    def __init__(self, *options, kept=True, **popen):
+        if kept and not any(option.startswith("--code=") for option in options):
+            options = (CODE, *options)
         self.process = subprocess.Popen(
             [SERVER, "--port=0", "--stats=0", *options, QUICKJS],
             stdout=subprocess.PIPE,

@@ -20,7 +20,7 @@ MIB = 2**20
 class Scripts(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = Server("--memory=8", "--time=300")
+        cls.server = Server("--memory=8", "--time=300", kept=False)
 
     @classmethod
     def tearDownClass(cls):

@@ -11,7 +11,7 @@ import threading
 import time
 import unittest
 
-from server_process import QUICKJS, SERVER, Server
+from server_process import CODE, QUICKJS, SERVER, Server
 
 MIB = 2**20
 
@@ -353,7 +353,7 @@ class Connections(unittest.TestCase):
                 ("127.0.0.1:", "it is '127.0.0.1:'"),
                 ("host:1", "'host' is not an IPv4 address"),
             ):
-                command = [SERVER, "--port=0", f"--stats={place}", QUICKJS]
+                command = [SERVER, "--port=0", f"--stats={place}", CODE, QUICKJS]
                 done = subprocess.run(command, capture_output=True, text=True, timeout=120)
                 self.assertEqual((done.returncode, done.stdout), (1, ""), place)
                 self.assertIn(why, done.stderr)

@@ -11,7 +11,7 @@ import time
 import unittest
 from pathlib import Path
 
-from server_process import QUICKJS, SERVER, Server
+from server_process import CODE, QUICKJS, SERVER, Server
 
 ALICE, BOB = "alice-0123456789abcdef", "bob-0123456789abcdefgh"
 
@@ -82,7 +82,7 @@ class Folder(unittest.TestCase):
 
     def refused(self, *options):
         done = subprocess.run(
-            [SERVER, "--port=0", "--stats=none", *options, QUICKJS], capture_output=True, text=True, timeout=120
+            [SERVER, "--port=0", "--stats=none", CODE, *options, QUICKJS], capture_output=True, text=True, timeout=120
         )
         self.assertNotEqual(done.returncode, 0)
         return done.stderr
@@ -331,7 +331,7 @@ class Quota(Folder):
 class Places(Folder):
     def test_a_socket_in_the_file_system(self):
         path = str(self.folder / "socket")
-        command = [SERVER, f"--address=unix:{path}", "--stats=none", QUICKJS]
+        command = [SERVER, f"--address=unix:{path}", "--stats=none", CODE, QUICKJS]
         for _ in range(2):
             server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
             self.assertEqual(server.stdout.readline(), f"listening on unix:{path}\n")
