@@ -38,9 +38,21 @@ static const hkl_thread_layout layout_puc = {8, LUA_TTHREAD, 24, 48, false};
 
 /* ---- Learning --------------------------------------------------------------------------------------- */
 
+/* Where the address is, or may be: two that are in use and had one place would be learnt anew at each
+ * allocation. Where all are taken its home is. */
+static struct hkl_walk_step *place(hkl_walk *walk, uintptr_t pc)
+{
+    const size_t home = hkl_thread_home(pc);
+    for (size_t i = 0; i < HKL_WALK_PROBES; i++) {
+        struct hkl_walk_step *step = &walk->steps[(home + i) % HKL_WALK_SLOTS];
+        if (step->pc == pc || step->pc == 0) return step;
+    }
+    return &walk->steps[home];
+}
+
 const struct hkl_walk_step *hkl_thread_rule(hkl_walk *walk, uintptr_t pc)
 {
-    struct hkl_walk_step *step = hkl_thread_slot(walk, pc);
+    struct hkl_walk_step *step = place(walk, pc);
     if (step->pc != pc) {
         step->pc = pc;
         step->site = step->thread = step->instruction = -1;
@@ -232,9 +244,10 @@ static int only_register(const call_site *call, uintptr_t pc)
     return one ? __builtin_ctz(call->registers) : -1;
 }
 
-const struct hkl_walk_step *hkl_thread_step_new(hkl_walk *walk, uintptr_t pc)
+const struct hkl_walk_step *hkl_thread_step_far(hkl_walk *walk, uintptr_t pc)
 {
-    struct hkl_walk_step *step = hkl_thread_slot(walk, pc);
+    struct hkl_walk_step *step = place(walk, pc);
+    if (step->pc == pc) return step;
     step->pc = pc;
     step->site = (int8_t)site_of(pc);
     step->thread = (int8_t)(step->site >= 0 ? only_register(&calls[step->site], pc) : -1);

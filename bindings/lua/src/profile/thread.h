@@ -19,7 +19,7 @@ bool hkl_thread_luajit(void);
 #ifdef HKC_CFI_WALK
 
 /* How to go up from the frames that were met so far; one a profile, for it is not shared. */
-enum { HKL_WALK_SLOTS = 128 };
+enum { HKL_WALK_SLOTS = 128, HKL_WALK_PROBES = 8 };
 struct hkl_walk_step {
     uintptr_t pc; /* 0 = free */
     hkc_cfi_saves saves;
@@ -35,17 +35,17 @@ typedef struct hkl_walk {
 /* How to leave the frame with this return address; for use while learning. */
 const struct hkl_walk_step *hkl_thread_rule(hkl_walk *walk, uintptr_t pc);
 
-static inline struct hkl_walk_step *hkl_thread_slot(hkl_walk *walk, uintptr_t pc)
+static inline size_t hkl_thread_home(uintptr_t pc)
 {
-    return &walk->steps[(pc ^ pc >> 7) % HKL_WALK_SLOTS];
+    return (pc ^ pc >> 7) % HKL_WALK_SLOTS;
 }
 
-/* What is known of a return address. */
-const struct hkl_walk_step *hkl_thread_step_new(hkl_walk *walk, uintptr_t pc);
+/* What is known of a return address. Most have their home; hkl_thread_step_far looks at the places behind it. */
+const struct hkl_walk_step *hkl_thread_step_far(hkl_walk *walk, uintptr_t pc);
 static inline const struct hkl_walk_step *hkl_thread_step(hkl_walk *walk, uintptr_t pc)
 {
-    const struct hkl_walk_step *step = hkl_thread_slot(walk, pc);
-    return __builtin_expect(step->pc == pc, 1) ? step : hkl_thread_step_new(walk, pc);
+    const struct hkl_walk_step *step = &walk->steps[hkl_thread_home(pc)];
+    return __builtin_expect(step->pc == pc, 1) ? step : hkl_thread_step_far(walk, pc);
 }
 
 /* From somewhere inside of lua_Alloc to its return into the runtime. false = it is not to be found. */
