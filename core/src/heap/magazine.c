@@ -98,7 +98,7 @@ void hk_magazine_widen(hak_ctx *ctx, hk_bin *bin)
 {
     enum { LIVE_SHIFT = 5, BYTES_MOST = 4 * HK_UNIT, LIMIT_SMALL = 64 << 20 };
     unsigned most = hk_magazine_most(ctx, bin->kind), cap = bin->cap * 2u;
-    if (ctx->role || ctx->checked || bin->closed || !cap || cap > most) return;
+    if (ctx->role || ctx->checked & ~(HK_PROFILED | HK_OBSERVED) || bin->closed || !cap || cap > most) return;
     if (cap * hk_kind_size(bin->kind) > BYTES_MOST) return;
     size_t hard = hk_hard_least(ctx);
     if ((hard && hard < LIMIT_SMALL) || hk_packed_scarce(ctx)) return;
