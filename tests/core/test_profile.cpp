@@ -545,6 +545,35 @@ TEST_CASE("profile: blocks freed in units where samples were are fast again")
     require_sound(ctx);
 }
 
+TEST_CASE("profile: a sweep goes by rows, in units with samples too, and every sample is seen to go")
+{
+    const bool exact = GENERATE(true, false);
+    TestSpace s;
+    Options options = variant(1);
+    TestCtx ctx(s.space, &options);
+    hak_profile_options profile = exact ? exact_options() : hak_profile_options(HAK_PROFILE_OPTIONS_INIT);
+    profile.mean = 16 * KiB;
+    REQUIRE(hak_profile_start(ctx, &profile) == 0);
+    for (int round = 0; round < 4; round++) {
+        std::vector<void *> blocks;
+        for (int i = 0; i < 6000; i++)
+            blocks.push_back(hak_alloc(ctx, 64));
+        for (void *p : blocks)
+            hak_free(ctx, p);
+        CHECK(stats_of(ctx).live_blocks == 0);
+        double live = 0;
+        uint64_t samples = 0;
+        for (const auto &[key, stack] : stacks_of(ctx)) {
+            live += stack.live_bytes;
+            samples += stack.live_samples;
+        }
+        CHECK(live == 0);
+        CHECK(samples == 0);
+        require_sound(ctx);
+    }
+    CHECK(info_of(ctx).samples > 50);
+}
+
 TEST_CASE("profile: the stacks whose blocks pin free memory")
 {
     const bool exact = GENERATE(true, false);

@@ -39,8 +39,8 @@ SAID = """
     allocation | KiB only {} classes do | heap/packed.c | FEW | word
     allocation | Under a limit below {} KiB there are no such magazines | heap/packed.c | KEEP_LEAST | KiB
     allocation | below {} MiB only for classes of which | heap/packed.c | SMALL | MiB
-    allocation | Below {} MiB such a magazine has | heap/account.c | SLABS_FREE | MiB
-    allocation | such a magazine has {} slots at first | heap/magazine.c | FEW | word
+    allocation | Below {} MiB such a magazine has | heap/account.h | HK_SLABS_FREE | MiB
+    allocation | such a magazine has {} slots at first | heap/packed.c | SLOTS | word
     allocation | would be more than a {}th of what is committed | heap/refill.c | PART_SHIFT | part
     allocation | It looks at {} chunks at most | space/chunks.c | LOOKS | word
     allocation | filled in less than {} ms each | space/chunks.c | FAST_NS | ms
@@ -54,7 +54,7 @@ SAID = """
     allocation | a run above {} KiB gets a mapping | heap/big.c | COPIED_MOST | KiB
     reclaim | empties one that holds {} KiB or more, of the next | shared/transfer.c | LEAST | KiB
     reclaim | KiB or more, of the next {} heaps in the list | shared/transfer.c | LOOKS | word
-    reclaim | In the last quarter of a limit below {} MiB | heap/account.c | SLABS_FREE | MiB
+    reclaim | In the last quarter of a limit below {} MiB | heap/account.h | HK_SLABS_FREE | MiB
     reclaim | for twice as many periods, up to {}: | base/patience.h | MOST | and one
     reclaim | begins to go back after {} periods at the latest | base/patience.h | MOST | twice
     reclaim | If the mark is below a {}th of what is in use | space/purge.c | SHARE |

@@ -25,9 +25,9 @@ static HK_NOINLINE void *alloc_empty(hak_ctx *ctx, size_t n, hak_label label, ha
 /* n: the size that a sized free told, or HAK_NONE. kind: hk_kind_in_window(ctx, p). */
 static HK_NOINLINE void free_other(hak_ctx *ctx, void *p, size_t n, uint32_t kind);
 /* Of a block in a packed unit of the window that does not just go into a magazine: of the class of this bin; too
- * large for one look; any other, or no block at all. */
+ * large for one look at these starts; any other, or no block at all. */
 static HK_NOINLINE void free_packed_class(hak_ctx *ctx, void *p, size_t n, const hk_bin *bin);
-static HK_NOINLINE void free_packed_wide(hak_ctx *ctx, void *p, size_t n);
+static HK_NOINLINE void free_packed_wide(hak_ctx *ctx, void *p, size_t n, uintptr_t starts);
 static HK_NOINLINE void free_packed_apart(hak_ctx *ctx, void *p, size_t n);
 
 /* Of a shared context: makes the heap of this thread and allocates there. */
@@ -105,6 +105,15 @@ static HK_NOINLINE void free_in_new_heap(hak_ctx *shared, void *p, size_t n)
     else free_without_heap(shared, p, n);
 }
 
+/* Whether the context is watched, or a part of a shared one, which may be about to learn that it is. */
+HK_INLINE bool is_apart(const hak_ctx *ctx)
+{
+    uint16_t both;
+    _Static_assert(offsetof(hak_ctx, role) == offsetof(hak_ctx, checked) + 1, "side by side");
+    memcpy(&both, (const char *)ctx + offsetof(hak_ctx, checked), sizeof both);
+    return both != 0;
+}
+
 /* Frees a block that neither a magazine nor a row takes. Samples of a profile lie in units of another kind,
  * so blocks of this kind are freed as without a profile. */
 static HK_NOINLINE void free_overflow(hak_ctx *ctx, void *p, size_t n, hk_bin *bin)
@@ -120,10 +129,11 @@ static HK_NOINLINE void free_overflow(hak_ctx *ctx, void *p, size_t n, hk_bin *b
 HK_INLINE void free_packed(hak_ctx *ctx, void *p, size_t n, size_t unit)
 {
     uint64_t behind = 0;
-    if (HK_UNLIKELY(!hk_packed_marked(ctx, p, unit, &behind))) {
+    uintptr_t starts = hk_packed_starts(ctx, unit);
+    if (HK_UNLIKELY(!hk_packed_marked(p, starts, &behind))) {
         free_packed_apart(ctx, p, n);
     } else if (HK_UNLIKELY(!behind)) {
-        free_packed_wide(ctx, p, n);
+        free_packed_wide(ctx, p, n, starts);
     } else {
         hk_bin *bin = hk_packed_bin_by(ctx, behind);
         if (HK_UNLIKELY(!hk_packed_push_quick(bin, p))) free_packed_class(ctx, p, n, bin);
@@ -240,22 +250,13 @@ static HK_NOINLINE void *alloc_class_above(hak_ctx *ctx, size_t n, hak_label lab
     return hk_alloc_class(ctx, sc, n, label);
 }
 
-/* Whether the context is watched, or a part of a shared one, which may be about to learn that it is. */
-HK_INLINE bool alloc_apart(const hak_ctx *ctx)
-{
-    uint16_t both;
-    _Static_assert(offsetof(hak_ctx, role) == offsetof(hak_ctx, checked) + 1, "side by side");
-    memcpy(&both, (const char *)ctx + offsetof(hak_ctx, checked), sizeof both);
-    return both != 0;
-}
-
 /* The bin, which is that of n, has no block at hand. A young heap cuts a block from its region. */
 static HK_NOINLINE void *alloc_empty(hak_ctx *ctx, size_t n, hak_label label, hak_site site,
                                      const hk_bin *bin)
 {
     unsigned sc = (unsigned)(bin - ctx->bins), packed = sc + (sc == 0); /* blocks are 16 bytes at least */
     if (hk_packed_ready(ctx, packed, HK_CUT_PLAIN)) return hk_packed_cut_quick(ctx, packed);
-    if (HK_UNLIKELY(alloc_apart(ctx))) return hk_alloc_watched(ctx, sc, n, label, site);
+    if (HK_UNLIKELY(is_apart(ctx))) return hk_alloc_watched(ctx, sc, n, label, site);
     if (hk_packed_ready(ctx, sc, HK_CUT_LABELLED)) return hk_packed_cut(ctx, sc, label);
     return alloc_class(ctx, sc, label);
 }
@@ -272,7 +273,7 @@ void *hk_alloc_slow(hak_ctx *ctx, size_t n, hak_label label, hak_site site)
         bool zero;
         return hk_alloc_large(ctx, HK_PAGE, n, label, site, &zero);
     }
-    if (HK_UNLIKELY(alloc_apart(ctx))) return hk_alloc_watched(ctx, hk_class_of(n), n, label, site);
+    if (HK_UNLIKELY(is_apart(ctx))) return hk_alloc_watched(ctx, hk_class_of(n), n, label, site);
     return alloc_class_above(ctx, n, label);
 }
 
@@ -295,14 +296,18 @@ static HK_NOINLINE void free_packed_apart(hak_ctx *ctx, void *p, size_t n)
 
 static HK_NOINLINE void free_packed_class(hak_ctx *ctx, void *p, size_t n, const hk_bin *bin)
 {
-    if (HK_LIKELY(!(ctx->role | ctx->checked))) hk_packed_free_class(ctx, p, bin);
+    if (HK_LIKELY(!is_apart(ctx))) hk_packed_free_class(ctx, p, bin);
     else free_packed_apart(ctx, p, n);
 }
 
 /* Calls come last: it needs no stack then. */
-static HK_NOINLINE void free_packed_wide(hak_ctx *ctx, void *p, size_t n)
+static HK_NOINLINE void free_packed_wide(hak_ctx *ctx, void *p, size_t n, uintptr_t starts)
 {
-    hk_bin *bin = hk_packed_bin_wide(ctx, p);
-    if (HK_UNLIKELY(!bin)) free_packed_apart(ctx, p, n);
-    else if (HK_UNLIKELY(!hk_packed_push_quick(bin, p))) free_packed_class(ctx, p, n, bin);
+    unsigned sc;
+    if (HK_UNLIKELY(!hk_packed_class_wide(p, starts, &sc))) {
+        free_packed_apart(ctx, p, n);
+        return;
+    }
+    hk_bin *bin = hk_packed_bin(ctx, sc);
+    if (HK_UNLIKELY(!hk_packed_push_quick(bin, p))) free_packed_class(ctx, p, n, bin);
 }

@@ -158,15 +158,17 @@ void *hk_alloc_watched(hak_ctx *ctx, unsigned sc, size_t n, hak_label label, hak
 /* ---- Frees ----------------------------------------------------------------------------------------- */
 
 /* Frees a block of a watched unit fast, in a context that is profiled and nothing else: finds the kind that
- * WATCHED hides, then pushes the block on its magazine. false = the block is of another kind. */
+ * WATCHED hides, then goes on as without a profile. A row may lie in such a unit: each free in it asks for the kind of
+ * the unit first, and comes here. false = the block is of another kind. */
 HK_INLINE bool free_as_usual(hak_ctx *ctx, void *p)
 {
     hk_extent *e;
     uint32_t kind = hk_kind_at(ctx, p, &e);
     if (kind >= HK_SMALL_CLASSES || e != ctx->extent) return false;
     hk_bin *bin = hk_bin_of(ctx, kind);
-    if (HK_LIKELY(bin->top < bin->hi)) *bin->top++ = p;
-    else hk_slab_free(ctx, e, kind, p);
+    if (HK_UNLIKELY(!bin->slots)) return false;
+    if (bin->top < bin->hi) *bin->top++ = p;
+    else if (!hk_row_free(hk_row_of(bin), p)) hk_magazine_overflow(ctx, bin, p);
     return true;
 }
 

@@ -36,18 +36,10 @@ void hk_refund(hak_ctx *ctx, size_t n)
     if (hk_get(&ctx->account.committed) < hk_get(&ctx->account.soft)) ctx->account.pressure = false;
 }
 
-enum { SLABS_FREE = 4 << 20 }; /* several times what partly used slabs of all classes have free */
-
 bool hk_packed_scarce(const hak_ctx *ctx)
 {
     size_t hard, left = hk_account_room(ctx, &hard);
-    return hard && left < hk_min(hard / 4, SLABS_FREE);
-}
-
-bool hk_packed_limited(const hak_ctx *ctx)
-{
-    size_t hard = hk_hard_least(ctx);
-    return hard && hard < SLABS_FREE;
+    return hard && left < hk_min(hard / 4, HK_SLABS_FREE);
 }
 
 void hk_account_begin(hak_ctx *ctx)

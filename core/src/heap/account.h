@@ -60,7 +60,12 @@ HK_INLINE size_t hk_account_room(const hak_ctx *ctx, size_t *hard)
 /* Whether so little of a limit is left that a class without slabs takes none which packed units can serve as
  * well. */
 bool hk_packed_scarce(const hak_ctx *ctx);
+enum { HK_SLABS_FREE = 4 << 20 }; /* several times what partly used slabs of all classes have free */
 /* Whether the limit is so small that a few slabs, or magazines of all classes, are a large part of it. */
-bool hk_packed_limited(const hak_ctx *ctx);
+HK_INLINE bool hk_packed_limited(const hak_ctx *ctx)
+{
+    size_t hard = hk_hard_least(ctx);
+    return hard && hard < HK_SLABS_FREE;
+}
 
 #endif

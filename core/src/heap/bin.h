@@ -78,6 +78,8 @@ typedef struct hk_no_bins {
     hk_bin bins[HK_BINS];
 } hk_no_bins;
 _Static_assert(sizeof(hk_no_bins) == HK_BINS_TABLE + sizeof(hk_bin) * HK_BINS, "the table is in front");
-HK_HIDDEN extern const hk_no_bins hk_no_bins_fine, hk_no_bins_wide, hk_no_bins_max_aligned;
+/* By which classes the table has. */
+enum { HK_FINE, HK_WIDE, HK_MAX_ALIGNED, HK_TABLES };
+HK_HIDDEN extern const hk_no_bins hk_no_bins_with[HK_TABLES];
 
 #endif

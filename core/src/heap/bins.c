@@ -2,6 +2,8 @@
  * them. */
 #include "heap/ctx.h"
 
-const hk_no_bins hk_no_bins_fine = {.table = HK_CLASS_TABLE(HK_EACH_CLASS)};
-const hk_no_bins hk_no_bins_wide = {.table = HK_CLASS_TABLE(HK_WIDE_CLASS)};
-const hk_no_bins hk_no_bins_max_aligned = {.table = HK_CLASS_TABLE(HK_MAX_ALIGNED_CLASS)};
+const hk_no_bins hk_no_bins_with[] = {
+    [HK_FINE] = {.table = HK_CLASS_TABLE(HK_EACH_CLASS)},
+    [HK_WIDE] = {.table = HK_CLASS_TABLE(HK_WIDE_CLASS)},
+    [HK_MAX_ALIGNED] = {.table = HK_CLASS_TABLE(HK_MAX_ALIGNED_CLASS)},
+};

@@ -8,8 +8,7 @@
 /* Whether the bins are the constant ones. */
 HK_INLINE bool hk_bins_none(const hak_ctx *ctx)
 {
-    return ctx->bins == hk_no_bins_fine.bins || ctx->bins == hk_no_bins_wide.bins ||
-           ctx->bins == hk_no_bins_max_aligned.bins;
+    return (uintptr_t)ctx->bins - (uintptr_t)hk_no_bins_with < sizeof hk_no_bins_with;
 }
 
 /* What goes into bin->labels for blocks of this area. */

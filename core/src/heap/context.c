@@ -101,7 +101,8 @@ hak_ctx *hk_ctx_new(hak_space *space, const hak_options *o, size_t more)
     ctx->map = e->map;
     ctx->owned.id = id;
     ctx->key = id << 8;
-    ctx->bins = (hk_bin *)(uintptr_t)(o->max_align ? hk_no_bins_max_aligned.bins : hk_no_bins_fine.bins);
+    ctx->bins = (hk_bin *)(uintptr_t)(o->max_align ? hk_no_bins_with[HK_MAX_ALIGNED].bins
+                                                   : hk_no_bins_with[HK_FINE].bins);
     ctx->account.quota = o->quota;
     set_options(ctx, o);
     hk_set(&ctx->account.committed, first);

@@ -1,6 +1,5 @@
 #include "heap/magazine.h"
 
-#include "heap/packed_label.h"
 #include "heap/put.h"
 #include "heap/row.h"
 
@@ -98,7 +97,7 @@ void hk_magazine_widen(hak_ctx *ctx, hk_bin *bin)
 {
     enum { LIVE_SHIFT = 5, BYTES_MOST = 4 * HK_UNIT, LIMIT_SMALL = 64 << 20 };
     unsigned most = hk_magazine_most(ctx, bin->kind), cap = bin->cap * 2u;
-    if (ctx->role || ctx->checked || bin->closed || !cap || cap > most) return;
+    if (ctx->role || ctx->checked & ~(HK_PROFILED | HK_OBSERVED) || bin->closed || !cap || cap > most) return;
     if (cap * hk_kind_size(bin->kind) > BYTES_MOST) return;
     size_t hard = hk_hard_least(ctx);
     if ((hard && hard < LIMIT_SMALL) || hk_packed_scarce(ctx)) return;
@@ -179,41 +178,6 @@ void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p)
     if (bin->closed && bin->kind < HK_KIB_CLASSES && !ctx->role) hk_row_next(ctx, bin, p);
     else if (closed(bin)) pass_by(ctx, bin, p);
     else overflow(ctx, bin, p);
-}
-
-/* With a small limit, keeps the magazines so short that all fit behind the bins, in the context's own
- * unit. */
-static unsigned packed_cap(const hak_ctx *ctx, unsigned sc)
-{
-    enum { FEW = 8 };
-    unsigned cap = (unsigned)hk_min(hk_classes[sc].magazine, ctx->magazines.cap);
-    return hk_packed_limited(ctx) ? (unsigned)hk_min(cap, FEW) : cap;
-}
-
-/* Packed blocks are freed in no row. */
-HK_INLINE void **packed_slots(hak_ctx *ctx, unsigned n)
-{
-    hk_row *row = hk_meta_quick(ctx, hk_align_up(sizeof *row + n * sizeof(void *), 16));
-    if (HK_UNLIKELY(!row)) return hk_row_slots(ctx, HK_BINS, n);
-    *row = (hk_row){.room = (uint8_t)n};
-    return (void **)(void *)(row + 1);
-}
-
-bool hk_magazine_open_packed(hak_ctx *ctx, unsigned sc)
-{
-    unsigned cap = packed_cap(ctx, sc);
-    if (cap == 0 || hk_slab_returns(ctx, sc) || (hk_bins_none(ctx) && !hk_bins_make(ctx))) return false;
-    /* All magazines of these are shut, which says of one of packed blocks that it cannot write labels. */
-    if (ctx->checked & HK_GUARDED) return false;
-    void **slots = packed_slots(ctx, cap);
-    if (!slots) return false;
-    hk_bin *bin = hk_bin_of(ctx, sc);
-    hk_magazine_set(ctx, bin, slots, cap, sc, hk_area_shift[HK_AREA_PACKED], hk_packed_labels_of(ctx, sc));
-    bin->closed = HK_KEPT_FIRST;
-    if (ctx->labels.on && !bin->labels) bin->lo = HK_SHUT_EVER;
-    ctx->packed.kept[sc / 64] |= UINT64_C(1) << (sc % 64);
-    if (sc >= HK_KIB_CLASSES) ctx->magazines.larger_kept = true;
-    return true;
 }
 
 void hk_magazine_empty(hak_ctx *ctx, hk_bin *bin)

@@ -71,9 +71,6 @@ HK_INLINE unsigned hk_refill_of(const hk_bin *bin)
 
 /* The magazine has no room for p: flushes it, or closes it for a sweep, and frees p. */
 HK_NOINLINE void hk_magazine_overflow(hak_ctx *ctx, hk_bin *bin, void *p);
-/* Opens a magazine for packed blocks of the class, whose bin has none yet. false = no memory, or the context
- * keeps none. */
-bool hk_magazine_open_packed(hak_ctx *ctx, unsigned sc);
 /* Makes room for one more in a full magazine that stays open. */
 void hk_magazine_make_room(hak_ctx *ctx, hk_bin *bin);
 /* Enlarges a full magazine if it swings between empty and full. */

@@ -2,7 +2,7 @@
 
 void hk_bins_widen(hak_ctx *ctx)
 {
-    if (!ctx->max_align) ctx->bins = (hk_bin *)(uintptr_t)hk_no_bins_wide.bins;
+    if (!ctx->max_align) ctx->bins = (hk_bin *)(uintptr_t)hk_no_bins_with[HK_WIDE].bins;
 }
 
 /* Bins of blocks up to 256 bytes share a page with the first few magazines: a small heap touches that page

@@ -6,6 +6,7 @@
 #include "heap/packed_group.h"
 #include "heap/packed_large.h"
 #include "heap/refill.h"
+#include "heap/row.h"
 
 enum {
     FREED = 3,                /* heat of a free */
@@ -312,14 +313,54 @@ HK_INLINE bool is_regular(const hak_ctx *ctx, unsigned sc, const char *p, size_t
     return size == hk_classes[sc].size && hk_in_window(ctx, p);
 }
 
-/* Whether magazines are worth their memory by now, and the limit allows them. Where it is small only a class
- * whose blocks come and go gets one. */
-static bool may_keep(const hak_ctx *ctx, unsigned sc)
+/* Whether a heap of a shared context may keep blocks of the class at hand. Its wide classes are seldom asked for the
+ * others. */
+HK_INLINE bool heap_keeps(const hak_ctx *ctx, unsigned sc)
 {
-    enum { SMALL = 64 * HK_UNIT };
-    if (ctx->packed.listed < HK_PACKED_PAID) return false;
+    return sc >= HK_KIB_CLASSES || hk_class_in(ctx, hk_classes[sc].size) == sc;
+}
+
+/* How many blocks of the class may be at hand, 0 = none: whether magazines are worth their memory by now, and the limit
+ * allows them. Where it is small only a class whose blocks come and go gets one, and all are so short that they fit
+ * behind the bins, in the context's own unit. */
+HK_INLINE unsigned kept_most(const hak_ctx *ctx, unsigned sc)
+{
+    enum { SMALL = 64 * HK_UNIT, SLOTS = 8 };
+    if (ctx->packed.listed < HK_PACKED_PAID || (ctx->role && !heap_keeps(ctx, sc))) return 0;
+    /* All magazines of these are shut, which says of one of packed blocks that it cannot write labels. */
+    if (ctx->checked & HK_GUARDED || hk_slab_returns(ctx, sc)) return 0;
+    unsigned cap = (unsigned)hk_min(hk_classes[sc].magazine, ctx->magazines.cap);
     size_t hard = hk_hard_least(ctx);
-    return !hard || hard >= SMALL || (hard >= KEEP_LEAST && ctx->packed.heat[sc] >= HK_PACKED_HOT);
+    if (HK_LIKELY(!hard || hard >= HK_SLABS_FREE)) return cap;
+    bool may = hard >= SMALL || (hard >= KEEP_LEAST && ctx->packed.heat[sc] >= HK_PACKED_HOT);
+    return may ? (unsigned)hk_min(cap, SLOTS) : 0;
+}
+
+/* Packed blocks are freed in no row. */
+HK_INLINE void **kept_slots(hak_ctx *ctx, unsigned n)
+{
+    hk_row *row = hk_meta_quick(ctx, hk_align_up(sizeof *row + n * sizeof(void *), 16));
+    if (HK_UNLIKELY(!row)) return hk_row_slots(ctx, HK_BINS, n);
+    *row = (hk_row){.room = (uint8_t)n};
+    return (void **)(void *)(row + 1);
+}
+
+/* Opens a magazine for the class, whose bin has none yet, with the freed block p in it. false = the class may have none,
+ * or there is no memory. */
+HK_INLINE bool keep_first(hak_ctx *ctx, unsigned sc, char *p)
+{
+    unsigned most = kept_most(ctx, sc);
+    if (HK_UNLIKELY(!most) || (hk_bins_none(ctx) && !hk_bins_make(ctx))) return false;
+    void **slots = kept_slots(ctx, most);
+    if (HK_UNLIKELY(!slots)) return false;
+    hk_bin *bin = hk_bin_of(ctx, sc);
+    hk_magazine_set(ctx, bin, slots, most, sc, hk_area_shift[HK_AREA_PACKED], hk_packed_labels_of(ctx, sc));
+    if (ctx->labels.on && !bin->labels) bin->lo = HK_SHUT_EVER;
+    ctx->packed.kept[sc / 64] |= UINT64_C(1) << (sc % 64);
+    if (sc >= HK_KIB_CLASSES) ctx->magazines.larger_kept = true;
+    bin->closed = HK_KEPT_FIRST + 1;
+    *bin->top++ = p;
+    return true;
 }
 
 /* Whether one more class may leave for speed. In a heap with less than two units in use only a few do: the
@@ -334,23 +375,12 @@ static bool may_leave_hot(hak_ctx *ctx)
     return hk_get(&ctx->live_bytes) - bytes >= UNITS * HK_UNIT;
 }
 
-/* Whether a heap of a shared context may keep blocks of the class at hand. Its wide classes are seldom asked for the
- * others. */
-HK_INLINE bool heap_keeps(const hak_ctx *ctx, unsigned sc)
-{
-    return sc >= HK_KIB_CLASSES || hk_class_in(ctx, hk_classes[sc].size) == sc;
-}
-
 /* Puts a freed block into the magazine of its class. A class whose blocks come and go all the time leaves for
  * slabs. */
 static bool keep(hak_ctx *ctx, unsigned sc, char *p)
 {
     hk_bin *bin = hk_bin_of(ctx, sc);
-    if (HK_UNLIKELY(!hk_packed_keeps(ctx, sc))) {
-        if (!may_keep(ctx, sc) || bin->slots || (ctx->role && !heap_keeps(ctx, sc))) return false;
-        if (!hk_magazine_open_packed(ctx, sc)) return false;
-        bin = hk_bin_of(ctx, sc);
-    }
+    if (HK_UNLIKELY(!hk_packed_keeps(ctx, sc))) return !bin->slots && keep_first(ctx, sc, p);
     if (HK_UNLIKELY(bin->closed < HK_KEPT_FIRST)) {
         bin->closed = HK_KEPT_FIRST;
         if (may_leave_hot(ctx) && hk_class_open(ctx, sc)) {
@@ -381,30 +411,6 @@ static HK_NOINLINE void free_past(hak_ctx *ctx, char *p, unsigned sc, size_t siz
     put(ctx, g, p, sc, size);
 }
 
-/* Frees a block of the window that one look sees the end of. false = it does not, or no start is marked. */
-static bool free_seen(hak_ctx *ctx, void *p)
-{
-    uint64_t behind;
-    if (!hk_packed_marked(ctx, p, ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT, &behind) || !behind)
-        return false;
-    unsigned sc = hk_packed_class_by(behind);
-    free_past(ctx, p, sc, hk_classes[sc].size);
-    return true;
-}
-
-void hk_packed_free(hak_ctx *ctx, void *p)
-{
-    if (HK_LIKELY(hk_in_window(ctx, p)) && HK_LIKELY(free_seen(ctx, p))) return;
-    hk_group g = hk_group_of(ctx, p);
-    size_t offset = (size_t)((char *)p - g.start);
-    if (HK_UNLIKELY(!hk_group_is_start(g, offset))) {
-        hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
-        return;
-    }
-    size_t size = hk_group_next(g, offset) - offset;
-    free_past(ctx, p, hk_class_of(size), size);
-}
-
 void hk_packed_put_back(hak_ctx *ctx, void *p)
 {
     hk_group g = hk_group_of(ctx, p);
@@ -428,8 +434,7 @@ static HK_NOINLINE void free_to_list(hak_ctx *ctx, char *p, unsigned sc)
         return;
     }
     warm_up(ctx, sc, FREED);
-    hk_packed_put_in(ctx, g, p, sc, hk_classes[sc].size);
-    if (ctx->packed.listed < HK_PACKED_PAID) ctx->packed.listed++;
+    put(ctx, g, p, sc, hk_classes[sc].size);
 }
 
 /* Frees the block with which the magazine of its class begins, if the class may have one. */
@@ -440,13 +445,7 @@ static HK_NOINLINE void free_first(hak_ctx *ctx, char *p, unsigned sc)
         hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
         return;
     }
-    if (HK_UNLIKELY(!may_keep(ctx, sc) || !hk_magazine_open_packed(ctx, sc))) {
-        free_to_list(ctx, p, sc);
-        return;
-    }
-    hk_bin *bin = hk_bin_of(ctx, sc);
-    bin->closed++;
-    *bin->top++ = p;
+    if (HK_UNLIKELY(!keep_first(ctx, sc, p))) free_to_list(ctx, p, sc);
 }
 
 /* Whether it is plain that the class gets no magazine now. */
@@ -462,6 +461,41 @@ void hk_packed_free_class(hak_ctx *ctx, void *p, const hk_bin *bin)
     unsigned sc = (unsigned)(bin - ctx->bins);
     if (keeps_none(ctx, bin)) free_to_list(ctx, p, sc);
     else if (!bin->slots) free_first(ctx, p, sc);
+    else free_past(ctx, p, sc, hk_classes[sc].size);
+}
+
+/* Frees a block of any size, in the window or not. */
+static HK_NOINLINE void free_unseen(hak_ctx *ctx, char *p)
+{
+    hk_group g = hk_group_of(ctx, p);
+    size_t offset = (size_t)(p - g.start);
+    if (HK_UNLIKELY(!hk_group_is_start(g, offset))) {
+        hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
+        return;
+    }
+    size_t size = hk_group_next(g, offset) - offset;
+    free_past(ctx, p, hk_class_of(size), size);
+}
+
+/* Whether two looks at the starts tell the class of the block at p. */
+HK_INLINE bool class_seen(const hak_ctx *ctx, const void *p, unsigned *sc)
+{
+    uint64_t behind;
+    size_t unit = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT;
+    if (HK_UNLIKELY(unit >= ctx->units)) return false;
+    uintptr_t starts = hk_packed_starts(ctx, unit);
+    if (HK_UNLIKELY(!hk_packed_marked(p, starts, &behind))) return false;
+    if (HK_UNLIKELY(!behind)) return hk_packed_class_wide(p, starts, sc);
+    *sc = hk_packed_class_by(behind);
+    return true;
+}
+
+/* Calls come last: it needs no stack then. */
+void hk_packed_free(hak_ctx *ctx, void *p)
+{
+    unsigned sc;
+    if (HK_UNLIKELY(!class_seen(ctx, p, &sc))) free_unseen(ctx, p);
+    else if (HK_LIKELY(!ctx->checked)) hk_packed_free_class(ctx, p, hk_packed_bin(ctx, sc));
     else free_past(ctx, p, sc, hk_classes[sc].size);
 }
 

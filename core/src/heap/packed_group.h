@@ -297,9 +297,10 @@ HK_INLINE size_t hk_packed_size_in(const hak_ctx *ctx, hk_group g, const void *p
 /* The live block at p, of that size, which class sc is for, becomes a free one. */
 HK_INLINE void hk_packed_put_in(hak_ctx *ctx, hk_group g, char *p, unsigned sc, size_t size)
 {
-    hk_bit_set(hk_group_frees(g), (size_t)(p - g.start) >> 4);
+    unsigned list = hk_packed_list_of(sc, size);
     HK_ASSERT(size >= 16 && size % 8 == 0);
-    hk_packed_link(ctx, hk_packed_list_of(sc, size), p);
+    hk_bit_set(hk_group_frees(g), (size_t)(p - g.start) >> 4);
+    hk_packed_link(ctx, list, p);
     ctx->packed.freed += (uint32_t)size;
     hk_packed_count_out(ctx, sc, size);
 }

@@ -42,27 +42,27 @@ HK_INLINE void hk_packed_quicken(hak_ctx *ctx)
 
 enum { HK_MARKS = 64 }; /* starts that one look sees, less up to 7 of them before the block */
 
-/* Returns where the byte with the mark of p is, which lies in this unit of the window. */
-HK_INLINE const char *hk_packed_marks_at(const hak_ctx *ctx, const void *p, size_t unit)
+/* The table of starts of this unit of the window, biased as in hk_slab. */
+HK_INLINE uintptr_t hk_packed_starts(const hak_ctx *ctx, size_t unit)
 {
-    return (const char *)(hk_slab_by_map(ctx->map, unit)->starts + ((uintptr_t)p >> 6));
+    return hk_slab_by_map(ctx->map, unit)->starts;
 }
 
-/* Returns the marks from the byte of p's mark on. The table ends with a word of ones. Other threads may be changing
- * other bits. */
-HK_RACY_INLINE uint64_t hk_packed_marks(const hak_ctx *ctx, const void *p, size_t unit)
+/* Returns the 64 marks that begin so many bytes behind that of p's mark. The table ends with a word of ones. Other threads
+ * may be changing other bits. */
+HK_RACY_INLINE uint64_t hk_packed_marks(const void *p, uintptr_t starts, size_t behind)
 {
     uint64_t marks;
-    memcpy(&marks, hk_packed_marks_at(ctx, p, unit), sizeof marks);
+    memcpy(&marks, (const char *)(starts + ((uintptr_t)p >> 6)) + behind, sizeof marks);
     return marks;
 }
 
-/* Whether a block, a free one perhaps, or the region starts at p, in this unit of the window. Stores the marks behind
- * its own; none of the next 57 to 64 may be set. */
-HK_INLINE bool hk_packed_marked(const hak_ctx *ctx, const void *p, size_t unit, uint64_t *behind)
+/* Whether a block, a free one perhaps, or the region starts at p, of whose unit these are the starts. Stores the marks
+ * behind its own; none of the next 57 to 64 may be set. */
+HK_INLINE bool hk_packed_marked(const void *p, uintptr_t starts, uint64_t *behind)
 {
     if (HK_UNLIKELY((uintptr_t)p % 8)) return false;
-    *behind = hk_packed_marks(ctx, p, unit);
+    *behind = hk_packed_marks(p, starts, 0);
     return HK_LIKELY(hk_shift_out(behind, ((uintptr_t)p >> 3 & 7) + 1));
 }
 
@@ -85,17 +85,15 @@ HK_INLINE hk_bin *hk_packed_bin_by(const hak_ctx *ctx, uint64_t behind)
     return hk_packed_bin(ctx, hk_packed_class_by(behind));
 }
 
-/* Returns the bin of the class of a block, where a start is marked, by the 64 marks behind the 57 to 64 that a look
- * takes in, of which none is set. NULL = the block ends farther away, or no class has its size. */
-HK_RACY_INLINE hk_bin *hk_packed_bin_wide(const hak_ctx *ctx, const void *p)
+/* Finds the class of a block, where a start is marked, by the 64 marks behind the 57 to 64 that a look takes in, of which
+ * none is set. false = the block ends farther away, or no class has its size. */
+HK_INLINE bool hk_packed_class_wide(const void *p, uintptr_t starts, unsigned *sc)
 {
-    uint64_t more;
-    size_t unit = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT;
-    memcpy(&more, hk_packed_marks_at(ctx, p, unit) + sizeof more, sizeof more);
-    if (HK_UNLIKELY(!more)) return NULL;
+    uint64_t more = hk_packed_marks(p, starts, sizeof more);
+    if (HK_UNLIKELY(!more)) return false;
     size_t eighth = HK_MARKS - ((uintptr_t)p >> 3 & 7) + hk_first_bit(more);
-    unsigned sc = hk_class_table[eighth];
-    return HK_LIKELY(hk_classes[sc].size == eighth * 8) ? hk_packed_bin(ctx, sc) : NULL;
+    *sc = hk_class_table[eighth];
+    return HK_LIKELY(hk_classes[*sc].size == eighth * 8);
 }
 
 /* Pushes p on the magazine of packed blocks that the bin of its class may have, and counts the free in bin->closed,
@@ -121,7 +119,8 @@ HK_INLINE bool hk_packed_push_quick(hk_bin *bin, void *p)
 HK_INLINE bool hk_packed_stays(const hak_ctx *ctx, const void *p, size_t unit, size_t n)
 {
     uint64_t behind = 0;
-    if (HK_UNLIKELY(!hk_packed_marked(ctx, p, unit, &behind)) || HK_UNLIKELY(!behind)) return false;
+    if (HK_UNLIKELY(!hk_packed_marked(p, hk_packed_starts(ctx, unit), &behind))) return false;
+    if (HK_UNLIKELY(!behind)) return false;
     const hk_class *c = &hk_classes[hk_packed_class_by(behind)];
     return n <= c->size && n >= c->least;
 }

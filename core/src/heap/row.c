@@ -68,7 +68,7 @@ void hk_row_next(hak_ctx *ctx, hk_bin *bin, void *p)
         row->blocks = 0;
     }
     /* Its slab may have been empty, but not counted yet. */
-    if (HK_UNLIKELY(hk_kind_in_window(ctx, p) != kind)) {
+    if (HK_UNLIKELY(!hk_slab_is_of(ctx, kind, p))) {
         hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
         return;
     }

@@ -25,16 +25,9 @@ HK_INLINE unsigned slab_put(hak_ctx *ctx, hk_place at, unsigned kind, void *p)
     return 0;
 }
 
-/* The block of a magazine may have been freed twice: the first time, its slab may have gone back. */
-HK_INLINE bool is_of_kind(const hak_ctx *ctx, unsigned kind, const void *p)
-{
-    hk_extent *e;
-    return HK_LIKELY(hk_kind_in_window(ctx, p) == kind) || hk_kind_at(ctx, p, &e) == kind;
-}
-
 void hk_slab_put_found(hak_ctx *ctx, hk_extent *e, unsigned kind, void *p)
 {
-    if (HK_LIKELY(is_of_kind(ctx, kind, p))) hk_slab_put_back(ctx, e, kind, p);
+    if (HK_LIKELY(hk_slab_is_of(ctx, kind, p))) hk_slab_put_back(ctx, e, kind, p);
     else hk_found_wrong(ctx, HK_WRONG_BLOCK, p);
 }
 
@@ -90,7 +83,7 @@ size_t hk_slab_put_all(hak_ctx *ctx, unsigned kind, void **block, void **end)
     for (; block < end; block++) {
         size_t offset = (uintptr_t)*block - at.first;
         if (offset >= used_bytes) {
-            bool there = is_of_kind(ctx, kind, *block);
+            bool there = hk_slab_is_of(ctx, kind, *block);
             if (HK_LIKELY(there)) at = hk_place_of(ctx, ctx->extent, kind, *block);
             offset = (uintptr_t)*block - at.first;
             used_bytes = there ? (size_t)at.slab->fresh * hk_classes[kind].size : 0;

@@ -58,6 +58,14 @@ static inline void hk_slab_unlist(const hak_ctx *ctx, hk_bin *bin, hk_slab *s)
     else bin->last = s->prev;
 }
 
+/* Whether p lies in a slab of the kind. The block of a magazine may have been freed twice: the first time, its slab may
+ * have gone back. */
+HK_INLINE bool hk_slab_is_of(const hak_ctx *ctx, unsigned kind, const void *p)
+{
+    hk_extent *e;
+    return HK_LIKELY(hk_kind_in_window(ctx, p) == kind) || hk_kind_at(ctx, p, &e) == kind;
+}
+
 /* After hk_slab_take_back(). */
 HK_INLINE void hk_slab_count_down(hak_ctx *ctx, hk_slab *s, unsigned kind)
 {
