@@ -87,7 +87,7 @@ class Folder:
 
     def module(self, file):
         # A file of these folders has the same functions for another system.
-        return re.sub("^(darwin|elsewhere|windows)/", "", file.relative_to(self.path).with_suffix("").as_posix())
+        return re.sub("(^|/)(darwin|elsewhere|windows)/", r"\1", file.relative_to(self.path).with_suffix("").as_posix())
 
     def edges(self):
         """{(module, module that it knows): what shows that}"""
