@@ -44,7 +44,7 @@ LUA_CPATH="$PWD/build/bindings/lua/modules/5.4/?.so" "${LUA:-lua5.4}" module.lua
 
 command=build/bindings/report/hakmem
 "$command" report profile.json >text || fail "hakmem report"
-grep -q lua text || { cat text; fail "the text of the report"; }
+grep -qw closure text || { cat text; fail "the text of the report"; }
 "$command" diff profile.json profile.json >/dev/null || fail "hakmem diff"
 "$command" folded profile.json >folded || fail "hakmem folded"
 [[ -s folded ]] || fail "no stacks"
