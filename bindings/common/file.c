@@ -9,7 +9,11 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#ifdef __APPLE__
+#include <pthread.h>
+#else
 #include <sys/syscall.h>
+#endif
 #include <unistd.h>
 
 /* ---- Names --------------------------------------------------------------------------------------- */
@@ -191,6 +195,17 @@ static void drop_lock(hkc_file *file)
     close(lock);
 }
 
+static pid_t this_thread(void)
+{
+#ifdef __APPLE__
+    uint64_t number = 0;
+    pthread_threadid_np(NULL, &number);
+    return (pid_t)number;
+#else
+    return (pid_t)syscall(SYS_gettid);
+#endif
+}
+
 static int open_part(hkc_file *file, const char *name, mode_t mode)
 {
     struct stat is;
@@ -201,7 +216,7 @@ static int open_part(hkc_file *file, const char *name, mode_t mode)
         mode = is.st_mode & 0777;
     }
     if (error) return error;
-    file->fd = make_part(file, (pid_t)syscall(SYS_gettid), mode);
+    file->fd = make_part(file, this_thread(), mode);
     /* That of a file that was there goes before the umask. */
     if (file->fd >= 0 && (!there || fchmod(file->fd, mode) == 0)) {
         hkc_pipe_begin(&file->quiet);

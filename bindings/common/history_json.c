@@ -58,7 +58,7 @@ void hkc_history_open(hkc_history *h, const hak_ctx *ctx, size_t touched_bytes)
     h->row_of = hkc_pages(h->row_bytes);
     h->ids = hkc_pages(h->row_bytes);
     h->stacks = h->row_of && h->ids ? info.stacks : 0;
-    h->least = (double)(h->touched ? touched_bytes : hak_ctx_live_bytes(ctx)) / SHARE;
+    h->least = (double)(h->touched ? touched_bytes : hak_ctx_live_bytes(ctx)) / (double)SHARE;
 }
 
 void hkc_history_note(hkc_history *h, const hak_profile_stack *s)

@@ -10,7 +10,7 @@
  * path), who connects is asked for its user (SO_PEERCRED): another one than that, and not root, gets nothing.
  * One for each process. Who makes one in that folder removes those of processes that are gone.
  * The handler of the signal is put in once: where the program then puts in its own, a forked child has that.
- * On Windows there is none of this, and hkc_live_begin says so. */
+ * On macOS and Windows there is none of this, and hkc_live_begin says so. */
 #ifndef HKC_LIVE_H
 #define HKC_LIVE_H
 

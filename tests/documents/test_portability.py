@@ -88,20 +88,29 @@ class Portability(unittest.TestCase):
         rows = {"-".join(names[word] for word in reversed(row[0].split())) for row in self.rows if row[1] == COMPILES}
         self.assertEqual(set(targets), rows)
 
+    def test_parts_of_macos_that_compile_are_those_that_the_test_builds(self):
+        targets = {"Lua": ("haklua5.4", "hakmem_lua_"), "reports": ("hakmem_command", "hakmem_report_static")}
+        for (platform, part), cell in self.cells.items():
+            if platform.startswith("macOS") and part in targets and cell == COMPILES:
+                for target in targets[part]:
+                    self.assertIn(target, case("other_macos"))
+        self.assertIn("Nothing ever ran on macOS", PAGE)
+
     def test_parts_that_other_systems_do_not_have_are_switched_off(self):
         root = (SOURCE / "CMakeLists.txt").read_text()
         off = re.search(r'NOT CMAKE_SYSTEM_NAME STREQUAL "Linux"\)\n    foreach\(part ([\w ]+)\)', root)[1].split()
-        windows = re.search(r'WIN32 AND part MATCHES "\^\(([\w|]+)\)\$"', root)[1].split("|")
+        both = re.search(r'\(WIN32 OR APPLE\) AND part MATCHES "\^\(([\w|]+)\)\$"', root)[1].split("|")
         for (platform, part), cell in self.cells.items():
             if part in OPTIONS and not platform.startswith("Linux"):
                 self.assertIn(OPTIONS[part], off)
-                if not (platform.startswith("Windows") and OPTIONS[part] in windows):
+                if not (platform.startswith(("Windows", "macOS")) and OPTIONS[part] in both):
                     self.assertEqual(cell, NO, (platform, part))
 
     def test_each_part_of_a_system_says_so_where_it_lacks_something(self):
         for folder, option in ("lua", "LUA"), ("host", "REPORT"), ("report", "REPORT"):
             text = (SOURCE / f"bindings/{folder}/CMakeLists.txt").read_text()
-            self.assertRegex(text, r'message\(STATUS "hakmem: on Windows [^"]+', folder)
+            for system in "Windows", "macOS":
+                self.assertRegex(text, rf'message\(STATUS "hakmem: on ({system}|\$\{{elsewhere\}}) [^"]+', folder)
         self.assertIn("there is no such part", (SOURCE / "CMakeLists.txt").read_text())
 
     def test_the_workflow_has_a_runner_for_each_system_that_nothing_here_is(self):
@@ -111,6 +120,9 @@ class Portability(unittest.TestCase):
         for system in "macos", "windows":
             self.assertRegex(job, rf"runner: {system}-")
         self.assertIn("add_test(NAME core_native ", (SOURCE / "tests/CMakeLists.txt").read_text())
+        # What else macOS has.
+        self.assertRegex(job, r"if: runner.os == 'macOS'\n(?: .*\n)*? +tests/install/native.sh ")
+        self.assertIn("add_test(NAME install_native\n", (SOURCE / "tests/install/CMakeLists.txt").read_text())
 
     def test_guides_name_the_processors_of_the_table(self):
         for page, part in ("wasm", "WASM hosts"), ("wasmtime", "WASM hosts"), ("python-labels", "Python"), ("python-profile", "Python"):

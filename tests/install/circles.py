@@ -86,8 +86,8 @@ class Folder:
                     self.homes.setdefault(name, set()).add(self.module(file))
 
     def module(self, file):
-        # A file of windows/ has the same functions for that system.
-        return file.relative_to(self.path).with_suffix("").as_posix().removeprefix("windows/")
+        # A file of these folders has the same functions for another system.
+        return re.sub("(^|/)(darwin|elsewhere|windows)/", r"\1", file.relative_to(self.path).with_suffix("").as_posix())
 
     def edges(self):
         """{(module, module that it knows): what shows that}"""

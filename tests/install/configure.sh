@@ -73,13 +73,13 @@ unoptimized() { # level, what runs the program
         "$EXAMPLES/embed.c" hakmem.c ${ATOMIC:-} -o embed || fail "the core does not compile at $1"
     "${@:2}" ./embed >/dev/null || fail "embed at $1"
 }
-# Lua as an archive for the compiler CC, which pkg-config finds from then on.
+# Lua as an archive for the compiler CC, by the archiver AR, which pkg-config finds from then on.
 lua_library() { # flags
     [[ -n ${LUA_SOURCE:-} ]] || skip "no sources of Lua (the Rust package lua-src)"
     mkdir lua pkgconfig
     find "$LUA_SOURCE" -name '*.c' -not -name lua.c -not -name luac.c -not -name ltests.c -not -name onelua.c -print0 |
         (cd lua && xargs -0 -n 8 -P 2 "$CC" "$@" -c)
-    ar rcs lua/liblua5.4.a lua/*.o
+    "${AR:-ar}" rcs lua/liblua5.4.a lua/*.o
     cat >pkgconfig/lua5.4.pc <<PC
 Name: Lua
 Description: Lua
@@ -426,6 +426,13 @@ PYTHON
                 { cat "$test.log"; fail "$test"; }
         done
         unoptimized -O0 "qemu-$case-static" -L "/usr/$case-linux-gnu"
+        # Bindings that nobody tried are not silent.
+        if [[ $case == riscv64 ]]; then
+            CXX=$scratch/no-such-compiler configure "$scratch/bindings" $(parts ON) -DHAKMEM_BUILD_TESTS=OFF -DHAKMEM_BUILD_BENCH=OFF \
+                "-DCMAKE_TOOLCHAIN_FILE=$SOURCE/cmake/toolchains/linux.cmake" -DHAKMEM_PROCESSOR=riscv64 "-DHAKMEM_PACKAGES=$PACKAGES"
+            [[ $(grep -c 'hakmem: HAKMEM_BUILD_.*: nothing of this part was tried on riscv64' "$scratch/bindings.log") -eq 5 ]] ||
+                { cat "$scratch/bindings.log"; fail "it is not said which bindings nobody tried"; }
+        fi
         # The golden table is of gcc 12.
         if [[ $case == aarch64 && $("$CC" -dumpversion) == 12* ]]; then
             "$CC" -std=c11 -O3 -I. -c hakmem.c -o core.o
@@ -470,29 +477,6 @@ PYTHON
         "$wine" port/embed.exe >/dev/null || fail "embed.exe: $?"
         # It leaves some seconds after its last program, and writes to the folder until then.
         timeout 240 wineserver -w || fail "wine's server does not end"
-        ;;
-    other_systems)
-        zig=(python3 -m ziglang)
-        if ! "${zig[@]}" version >/dev/null 2>&1; then
-            { python3 -m venv venv && venv/bin/pip -q install ziglang==0.17.1; } >log 2>&1 ||
-                skip "no Python package ziglang, and none to be had"
-            zig=(venv/bin/python -m ziglang)
-        fi
-        "$SOURCE/scripts/amalgamate" .
-        for target in x86_64-macos aarch64-macos x86_64-freebsd aarch64-windows-gnu; do
-            cc=("${zig[@]}" cc -target $target)
-            [[ $target == *windows* ]] || cc+=(-fPIC)
-            "${cc[@]}" -std=c11 -O2 -Wall -Wextra -Wpedantic -Wconversion -Werror -I. -c hakmem.c -o $target.o ||
-                fail "the core does not compile for $target"
-            "${cc[@]}" -shared $target.o -o $target.library || fail "no library for $target"
-            "${cc[@]}" "-I$SOURCE/core/include" "$here/../core/smoke.c" $target.o -o $target.program ||
-                fail "no program for $target"
-        done
-        # The header of C++, for the library of C++ that zig has for each.
-        for target in x86_64-macos aarch64-macos x86_64-freebsd aarch64-windows-gnu x86_64-linux-musl aarch64-linux-gnu; do
-            "${zig[@]}" c++ -target $target -std=c++17 -O1 -Wall -Wextra -Werror -fno-exceptions -fno-rtti "-I$SOURCE/core/include" \
-                "-I$SOURCE/bindings/cpp/include" -c "$here/../cpp/plain.cpp" -o plain.o || fail "no hakmem.hpp for $target"
-        done
         ;;
     wasm2c_other)
         # A header as later versions of wabt have it, with 64-bit memories.

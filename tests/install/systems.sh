@@ -14,6 +14,95 @@ unpack_wheel() { # pattern of its platform
     python3 -m zipfile -e "${wheels[0]}" site
     grep -q "^Tag: cp.*-${1//\*/.*}$" site/hakmem-*.dist-info/WHEEL || fail "the tags are $(grep ^Tag site/hakmem-*.dist-info/WHEEL)"
 }
+# Sources that cmake/fetch.cmake knows; writes to place where they are.
+sources_of() { # name
+    "$CMAKE" "-DHAKMEM_PACKAGES=$PACKAGES" "-DOUT=$PWD/place" -P "$SOURCE/cmake/fetch.cmake" "$1" >fetch.log 2>&1 ||
+        skip "no sources of $1"
+}
+# jansson as an archive for another system, in prefix/: Debian has none.
+jansson_library() { # toolchain file
+    sources_of jansson
+    "$CMAKE" -S "$(<place)" -B jansson "-DCMAKE_TOOLCHAIN_FILE=$1" "-DCMAKE_INSTALL_PREFIX=$PWD/prefix" \
+        -DCMAKE_BUILD_TYPE=Release -DJANSSON_BUILD_DOCS=OFF -DJANSSON_EXAMPLES=OFF -DJANSSON_WITHOUT_TESTS=ON >jansson.log 2>&1 &&
+        "$CMAKE" --build jansson --parallel 2 --target install >>jansson.log 2>&1 || { tail jansson.log; fail "jansson"; }
+}
+# A compiler of Rust with the sources of its library, which is then compiled for other systems: the libraries for them are
+# not in Debian. That of the machine, or else Debian's, unpacked beside it.
+rust_with_sources() {
+    local names deb
+    export RUSTC=rustc
+    [[ ! -d $(rustc --print sysroot 2>/dev/null)/lib/rustlib/src/rust/library ]] || return 0
+    names=$(LC_ALL=C apt-get install --simulate --no-install-recommends rustc-web rust-web-src 2>/dev/null |
+        sed -n 's/^Inst \([^ ]*\) .*/\1/p')
+    mkdir debs
+    # shellcheck disable=SC2086
+    [[ -n $names ]] && (cd debs && apt-get -q -o APT::Sandbox::User=root download $names) >rust.log 2>&1 ||
+        skip "no compiler of Rust with the sources of its library, and none to be had"
+    for deb in debs/*.deb; do dpkg-deb -x "$deb" rust; done
+    export RUSTC=$PWD/rust/usr/bin/rustc
+    LD_LIBRARY_PATH=$(cd rust/usr/lib/*-linux-gnu && pwd)
+    export LD_LIBRARY_PATH
+}
+# zig's compilers and headers for other systems.
+find_zig() {
+    zig=(python3 -m ziglang)
+    "${zig[@]}" version >/dev/null 2>&1 && return 0
+    { python3 -m venv venv && venv/bin/pip -q install ziglang==0.17.1; } >log 2>&1 ||
+        skip "no Python package ziglang, and none to be had"
+    zig=("$PWD/venv/bin/python" -m ziglang)
+}
+# Tools for macOS as programs of their own, in $1/tools, and a toolchain file. zig has no -bundle, which CMake says for a
+# module, and knows systems and processors by other names than Apple's compiler, for which cargo takes it.
+zig_for_macos() { # processor
+    mkdir -p "$1/tools"
+    local tool words
+    printf -v words '%q ' "${zig[@]}"
+    for tool in ar ranlib; do
+        printf '#!/bin/sh\nexec %s %s "$@"\n' "$words" $tool >"$1/tools/$tool"
+    done
+    cat >"$1/tools/cc" <<TOOL
+#!/usr/bin/env bash
+words=()
+for word; do
+    case \$word in
+        -bundle) words+=(-shared) ;;
+        --target=* | -mmacosx-version-min=*) ;;
+        *) words+=("\$word") ;;
+    esac
+done
+exec $words cc -target $1-macos "\${words[@]}"
+TOOL
+    chmod +x "$1"/tools/*
+    cat >"$1/toolchain.cmake" <<CMAKE
+set(CMAKE_SYSTEM_NAME Darwin)
+set(CMAKE_SYSTEM_PROCESSOR $1)
+set(CMAKE_C_COMPILER $PWD/$1/tools/cc)
+set(CMAKE_AR $PWD/$1/tools/ar)
+set(CMAKE_RANLIB $PWD/$1/tools/ranlib)
+set(CMAKE_INSTALL_NAME_TOOL true)
+CMAKE
+}
+is_mach_o() { # processor, file: by the first words of its head
+    local words
+    words=$(od -A n -t x4 -N 8 "$2" | tr -d ' ')
+    case $1 in
+        x86_64) [[ $words == feedfacf01000007 ]] ;;
+        aarch64) [[ $words == feedfacf0100000c ]] ;;
+    esac
+}
+# tests/callsite/macho.c with the format's headers from zig, and types of the system that they name: a program for this machine.
+reader_of_symbols() { # sets reader
+    local headers
+    headers=$("${zig[@]}" env | sed -n 's/.*lib_dir"* *[:=] *"\([^"]*\)".*/\1/p')/libc/include/any-darwin-any
+    must_exist "$headers/mach-o/loader.h"
+    mkdir -p reader/mach/machine reader/architecture
+    echo 'typedef int cpu_type_t, cpu_subtype_t;' >reader/mach/machine.h
+    echo 'typedef int vm_prot_t;' >reader/mach/vm_prot.h
+    touch reader/mach/machine/thread_status.h reader/architecture/byte_order.h
+    reader=$PWD/reader/macho
+    "$CC" -O1 -Wall -Wextra -Werror "-I$SOURCE/bindings" "-I$SOURCE/bindings/callsite" -Ireader -idirafter "$headers" \
+        "$here/../callsite/macho.c" "$SOURCE/bindings/callsite/darwin/symbols.c" -o "$reader" || fail "the reader of symbols"
+}
 all_are() { # processor, as readelf says it; files
     local file
     for file in "${@:2}"; do
@@ -260,11 +349,7 @@ CMAKE
         [[ -x $native ]] || skip "the command hakmem was not built"
         CC=x86_64-w64-mingw32-gcc-posix
         toolchain=$SOURCE/cmake/toolchains/mingw-w64.cmake
-        "$CMAKE" "-DHAKMEM_PACKAGES=$PACKAGES" "-DOUT=$PWD/place" -P "$SOURCE/cmake/fetch.cmake" jansson >fetch.log 2>&1 ||
-            skip "no sources of jansson"
-        "$CMAKE" -S "$(<place)" -B jansson "-DCMAKE_TOOLCHAIN_FILE=$toolchain" "-DCMAKE_INSTALL_PREFIX=$PWD/prefix" \
-            -DCMAKE_BUILD_TYPE=Release -DJANSSON_BUILD_DOCS=OFF -DJANSSON_EXAMPLES=OFF -DJANSSON_WITHOUT_TESTS=ON >jansson.log 2>&1 &&
-            "$CMAKE" --build jansson --parallel 2 --target install >>jansson.log 2>&1 || { tail jansson.log; fail "jansson"; }
+        jansson_library "$toolchain"
         export PKG_CONFIG_LIBDIR=$PWD/prefix/lib/pkgconfig
         configure "$scratch/build" $(parts OFF) -DHAKMEM_BUILD_REPORT=ON -DHAKMEM_WERROR=ON "-DCMAKE_TOOLCHAIN_FILE=$toolchain" \
             "-DCMAKE_FIND_ROOT_PATH=$PWD/prefix" "-DHAKMEM_PACKAGES=$PACKAGES"
@@ -297,6 +382,89 @@ json.dump(after, open("after.json", "w"))'
         ./hakmem attach 1 2>said || status=$?
         [[ $status -eq 2 && $(wc -l <said) -eq 1 && $(<said) == *"there is no 'attach' on Windows"* ]] || fail "attach says $(<said)"
         timeout 120 wineserver -w || fail "wine's server does not end"
+        ;;
+    other_systems)
+        find_zig
+        "$SOURCE/scripts/amalgamate" .
+        for target in x86_64-macos aarch64-macos x86_64-freebsd aarch64-windows-gnu; do
+            cc=("${zig[@]}" cc -target $target)
+            [[ $target == *windows* ]] || cc+=(-fPIC)
+            "${cc[@]}" -std=c11 -O2 -Wall -Wextra -Wpedantic -Wconversion -Werror -I. -c hakmem.c -o $target.o ||
+                fail "the core does not compile for $target"
+            "${cc[@]}" -shared $target.o -o $target.library || fail "no library for $target"
+            "${cc[@]}" "-I$SOURCE/core/include" "$here/../core/smoke.c" $target.o -o $target.program ||
+                fail "no program for $target"
+        done
+        # The header of C++, for the library of C++ that zig has for each.
+        for target in x86_64-macos aarch64-macos x86_64-freebsd aarch64-windows-gnu x86_64-linux-musl aarch64-linux-gnu; do
+            "${zig[@]}" c++ -target $target -std=c++17 -O1 -Wall -Wextra -Werror -fno-exceptions -fno-rtti "-I$SOURCE/core/include" \
+                "-I$SOURCE/bindings/cpp/include" -c "$here/../cpp/plain.cpp" -o plain.o || fail "no hakmem.hpp for $target"
+        done
+        ;;
+    other_macos)
+        # The bindings that macOS has, compiled and linked for both of its processors. Nothing here runs them.
+        find_zig
+        sources_of lupa
+        luas=$(<place)/third-party
+        reader_of_symbols
+        for processor in x86_64 aarch64; do
+            zig_for_macos $processor
+            cd "$scratch/called-from/$processor"
+            CC=$PWD/tools/cc AR=$PWD/tools/ar
+            lua_library -O2 -DLUA_USE_MACOSX
+            # Of the others the headers alone: what is linked with them, a host or an interpreter supplies.
+            for pair in lua5.1="${LUA_SOURCE%/*}"/lua-5.1.5 lua5.2="${LUA_SOURCE%/*}"/lua-5.2.4 lua5.3="${LUA_SOURCE%/*}"/lua-5.3.6 \
+                lua5.5="$luas/lua55" luajit="$luas/luajit21/src"; do
+                printf 'Name: Lua\nDescription: Lua\nVersion: 0\nLibs:\nCflags: -I%s\n' "${pair#*=}" >"pkgconfig/${pair%%=*}.pc"
+            done
+            jansson_library "$PWD/toolchain.cmake"
+            cp prefix/lib/pkgconfig/jansson.pc pkgconfig
+            configure "$PWD/build" $(parts ON) -DHAKMEM_BUILD_TESTS=OFF -DHAKMEM_WERROR=ON \
+                "-DCMAKE_TOOLCHAIN_FILE=$PWD/toolchain.cmake" "-DHAKMEM_PACKAGES=$PACKAGES"
+            # What there is not, each in one line.
+            for part in PYTHON WASM PRELOAD BENCH; do
+                [[ $(grep -c "hakmem: HAKMEM_BUILD_$part is off: on Darwin" build.log) -eq 1 ]] || fail "$part is not said to be off"
+            done
+            for part in "the Lua binding has no labels by call site" "libhakmem-report has no labels by call site" \
+                "the command hakmem has no 'attach'"; do
+                [[ $(grep -c "hakmem: on macOS $part" build.log) -eq 1 ]] || { cat build.log; fail "it is not said that $part"; }
+            done
+            targets=(hakmem_shared hakmem_report_static hakmem_report_shared hakmem_command haklua5.4)
+            for name in luajit 51 52 53 54 55; do targets+=(hakmem_lua_$name); done
+            for name in 51 52 53 54 55; do targets+=(hakmem_lua_module_$name); done
+            "$CMAKE" --build build --parallel 2 --target "${targets[@]}" >make.log || { tail -n 60 make.log; fail "build"; }
+            for file in build/core/libhakmem.dylib build/bindings/{host/libhakmem-report.dylib,report/hakmem,lua/haklua5.4} \
+                build/bindings/lua/modules/5.{1,2,3,4,5}/hakmem.so; do
+                is_mach_o $processor "$file" || fail "$file is no program or library of macOS for $processor"
+            done
+            # Names of call sites, as the program would find them in itself.
+            "$reader" build/bindings/report/hakmem >names || fail "no names of functions"
+            grep -q '^main ' names && grep -q '^hkr_write_text ' names || { cat names; fail "names are missing"; }
+            "$reader" build/core/libhakmem.dylib >names || fail "no names of functions in a library"
+            grep -q '^hak_alloc ' names || { cat names; fail "names of the library are missing"; }
+            cd "$scratch/called-from"
+        done
+        ;;
+    other_macos_rust)
+        # The crates, their tests and examples, as far as a compiler gets without Apple's linker: the core is compiled by zig,
+        # what is in Rust is checked.
+        cargo=$(command -v cargo) || skip "no cargo (Debian packages: cargo, cargo-web)"
+        find_zig
+        rust_with_sources
+        export CARGO_TARGET_DIR=$PWD/target RUSTFLAGS=-Dwarnings RUSTC_BOOTSTRAP=1
+        for processor in x86_64 aarch64; do
+            zig_for_macos $processor
+            target=$processor-apple-darwin
+            export "CC_${target//-/_}=$PWD/$processor/tools/cc" "AR_${target//-/_}=$PWD/$processor/tools/ar" \
+                "CFLAGS_${target//-/_}=-Werror"
+            for crates in rust rust/hakmem-adapters; do
+                features=()
+                [[ $crates == rust ]] || features=(--features lua)
+                (cd "$SOURCE/bindings/$crates" && "$cargo" check --locked --quiet --all-targets "${features[@]}" -Zbuild-std \
+                    --target $target) >cargo.log 2>&1 || { tail -n 60 cargo.log; fail "bindings/$crates for $target"; }
+            done
+            [[ -n $(find "target/$target" -name libhakmem.a) ]] || fail "no core for $target"
+        done
         ;;
     *)
         fail "no such case"

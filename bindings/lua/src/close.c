@@ -4,6 +4,7 @@
 #include "lesson/lesson.h"
 #include "profile/trace.h"
 #include "readable.h"
+#include "setmode.h"
 
 #include <lauxlib.h>
 
@@ -27,7 +28,6 @@ enum {
 
 /* Whether the runtime is LuaJIT: one library serves it and 5.1. */
 #if LUA_VERSION_NUM == 501
-int luaJIT_setmode(lua_State *L, int index, int mode) __attribute__((weak));
 #define IS_LUAJIT (luaJIT_setmode != NULL)
 #else
 #define IS_LUAJIT false

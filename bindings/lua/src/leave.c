@@ -2,6 +2,7 @@
 
 #include "lesson/lesson.h"
 #include "profile/trace.h"
+#include "setmode.h"
 
 #include <lauxlib.h>
 
@@ -18,9 +19,6 @@ enum { GLOBAL_AT = 16, WORDS = 256 };
 /* Places behind hkl_leave_gc_at, which are learnt as a whole or not at all: the bytes in use, the mark at which the
  * next step is taken, the state, objects whose finalizers are still to run, and the work of a step. */
 enum { GC_USED = 0, GC_MARK = 8, GC_STATE = 17, GC_WAITING = 64, GC_SPEED = 88 };
-
-/* Of LuaJIT; 5.1 has none. */
-int luaJIT_setmode(lua_State *L, int index, int mode) __attribute__((weak));
 
 /* ---- What the collector keeps of itself ----------------------------------------------------------------- */
 

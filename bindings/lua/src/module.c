@@ -11,6 +11,9 @@
 
 #include <lauxlib.h>
 
+#ifdef __APPLE__
+#include <dlfcn.h>
+#endif
 #include <errno.h>
 #include <string.h>
 
@@ -237,8 +240,20 @@ static int module_adopt(lua_State *L)
     return 1;
 }
 
+/* lua_close unloads modules while it still frees blocks through this one. On macOS there is no word for the linker that
+ * keeps a module, so that the module asks the loader to keep it. */
+static void stay_loaded(void)
+{
+#ifdef __APPLE__
+    Dl_info own;
+    if (dladdr((const void *)(uintptr_t)stay_loaded, &own) != 0)
+        dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+#endif
+}
+
 int luaopen_hakmem_adopt(lua_State *L)
 {
+    stay_loaded();
     lua_pushcfunction(L, module_adopt);
     return 1;
 }
@@ -251,6 +266,7 @@ int luaopen_hakmem(lua_State *L)
     };
     const int count = (int)(sizeof functions / sizeof functions[0]);
     const hkl_adoption plain = {.has_limit = false};
+    stay_loaded();
     if (!hak_lua_context(L)) adopt(L, &plain);
     lua_createtable(L, 0, count + 2);
     for (int i = 0; i < count; i++) {

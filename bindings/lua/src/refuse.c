@@ -7,6 +7,7 @@
 #include "alloc.h"
 #include "close.h"
 #include "leave.h"
+#include "setmode.h"
 #include "state.h"
 
 #include "profile/profile.h"
@@ -14,8 +15,6 @@
 
 #if LUA_VERSION_NUM == 501
 
-/* Of LuaJIT; 5.1 has none. */
-int luaJIT_setmode(lua_State *L, int index, int mode) __attribute__((weak));
 enum { FLUSH_ENGINE = 0x0200, SLAB = 80 << 10 /* units of the largest slab, and one for its data */ };
 
 /* Where a trace that follows another one is recorded meanwhile, LuaJIT still writes to that other one when the recording

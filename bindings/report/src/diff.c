@@ -80,7 +80,7 @@ static size_t write_key(char *to, size_t room, const hkr_context *c, const hkr_s
         n += put_key(LEFT, f->function);
         n += put_key(LEFT, f->file);
         n += put_key(LEFT, f->module);
-        n += (size_t)snprintf(LEFT, "%d ", f->line);
+        n += (size_t)(snprintf)(LEFT, "%d ", f->line); /* on macOS a macro, which would take LEFT for one */
     }
 #undef LEFT
     return n;

@@ -8,6 +8,9 @@
 #ifdef _WIN32
 #define CONSTANTS ".section .rdata,\"dr\"\n"
 #define CODE ".text\n"
+#elif defined(__APPLE__)
+#define CONSTANTS ".section __TEXT,__const\n"
+#define CODE ".text\n"
 #else
 #define CONSTANTS ".pushsection .rodata\n"
 #define CODE ".popsection\n"
@@ -16,7 +19,9 @@ __asm__(CONSTANTS "hkr_page_head: .incbin \"" HKR_PAGE "/head.html\"\n"
                   "hkr_page_head_end:\n"
                   "hkr_page_foot: .incbin \"" HKR_PAGE "/foot.html\"\n"
                   "hkr_page_foot_end:\n" CODE);
-extern const char hkr_page_head[], hkr_page_head_end[], hkr_page_foot[], hkr_page_foot_end[];
+/* By the names that they have above: on macOS compilers put a _ before those of C. */
+extern const char hkr_page_head[] __asm__("hkr_page_head"), hkr_page_head_end[] __asm__("hkr_page_head_end");
+extern const char hkr_page_foot[] __asm__("hkr_page_foot"), hkr_page_foot_end[] __asm__("hkr_page_foot_end");
 
 /* In JSON, '<' is only in texts; as it stands it could end the element that holds the data. */
 static int put_text(const char *text, size_t size, void *to)

@@ -9,7 +9,7 @@
 #ifdef HKR_SERVE
 #include "serve.h"
 #endif
-#ifndef _WIN32
+#ifndef HKR_ELSEWHERE
 #include "top.h"
 #endif
 
@@ -38,7 +38,7 @@ static const char usage[] =
     "  folded FILE...      stacks as flamegraph.pl and inferno read them\n"
     "  speedscope FILE...  for speedscope\n"
     "  prometheus FILE...  contexts and labels in Prometheus' text format\n"
-#ifndef _WIN32
+#ifndef HKR_ELSEWHERE
     "  attach PID          a view of what a process holds, refreshed; with -o, its report\n"
     "  top SOCKET|FILE     the same view of a socket, or of a file that changes\n"
 #endif
@@ -156,12 +156,12 @@ static int no_command(const char *name)
                 name, name);
         return 2;
     }
-#ifdef _WIN32
+#ifdef HKR_ELSEWHERE
     if (is_other(name)) {
-        fprintf(
-            stderr,
-            "hakmem: there is no '%s' on Windows: processes can be looked at while they run on Linux alone\n",
-            name);
+        fprintf(stderr,
+                "hakmem: there is no '%s' on " HKR_ELSEWHERE
+                ": processes can be looked at while they run on Linux alone\n",
+                name);
         return 2;
     }
 #endif
@@ -298,7 +298,7 @@ static int run(const struct command *command, char **files, size_t count, const 
     return status;
 }
 
-#ifndef _WIN32
+#ifndef HKR_ELSEWHERE
 /* attach, top */
 static int run_live(char **arguments, size_t count, const char *name, double interval,
                     const hkr_options *options)
@@ -439,7 +439,7 @@ int main(int argc, char **argv)
         return 2;
     }
 #endif
-#ifndef _WIN32
+#ifndef HKR_ELSEWHERE
     if (is_live(name))
         return run_live(argv + optind, count, output_name, interval > 0 ? interval : 1, &options);
 #endif

@@ -15,13 +15,17 @@ fn main() {
     }
     // The order of a directory differs from machine to machine, the library must not.
     sources.sort();
-    cc::Build::new()
+    let mut build = cc::Build::new();
+    // Calls inside the library bind directly. On macOS they do so anyway, and compilers warn of the word.
+    if env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system != "macos") {
+        build.flag_if_supported("-fno-semantic-interposition");
+    }
+    build
         .files(&sources)
         .include(root.join("include"))
         .include(root.join("src"))
         .std("c11")
         .flag("-fvisibility=hidden")
-        .flag_if_supported("-fno-semantic-interposition")
         // An allocator that is not optimised slows down the whole program, also while it is debugged.
         .opt_level(3)
         .compile("hakmem");

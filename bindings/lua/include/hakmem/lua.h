@@ -208,7 +208,7 @@ HAK_API int hak_lua_report_json(lua_State *L, FILE *out);
  * own thread writes the report, the next time that it asks for memory or frees some. A state that does
  * neither for 2 seconds does not answer (a state in a shared context always does), nor does a state whose
  * allocator the host has wrapped, nor a forked child. Works for one state in a process, once. Returns 0, or
- * -1, and error says why, in a line. Cost: none until somebody looks. Always -1 on Windows. On platforms
+ * -1, and error says why, in a line. Cost: none until somebody looks. Always -1 on macOS and Windows. On platforms
  * other than Linux on x86-64 and aarch64, stop this before a host wraps the allocator (lua_setallocf). */
 HAK_API int hak_lua_live_start(lua_State *L, const char *place, char *error, size_t error_size);
 /* Ends that. Call this before the state is closed, on its thread, whatever allocator it has. No effect if the

@@ -1,9 +1,9 @@
 #define _GNU_SOURCE
 #include "lesson/file.h"
 
-#ifdef _WIN32
+#if defined(_WIN32) || defined(__APPLE__)
 
-/* Runtimes have no build id there, so that no lesson is kept. */
+/* Nothing is learnt of machine code there, so that no lesson is kept. */
 size_t hkl_lesson_read(const char *folder, hkl_lesson_name name, const hkl_lesson_ids *ids,
                        uint32_t words[HKL_LESSON_WORDS])
 {

@@ -6,7 +6,8 @@
 #include "profile/live.h"
 #include "profile/profile.h"
 #include "profile/thread.h"
-#ifdef _WIN32
+#if defined(_WIN32) || defined(__APPLE__) /* where no frames of Lua are found */
+#define NATIVE_NAMES
 #include "frame.h"
 #endif
 
@@ -19,7 +20,7 @@
 typedef struct namer {
     const hkl_frames *frames; /* NULL = none */
     char function[MOST_FUNCTION];
-#ifdef _WIN32
+#ifdef NATIVE_NAMES
     hkc_names native;
 #endif
 } namer;
@@ -58,8 +59,8 @@ static const char *function_of(namer *n, const hak_lua_frame *f)
     return n->function;
 }
 
-/* Where no frames of Lua are found, a stack is a place in the runtime, which has a name. */
-#ifdef _WIN32
+/* A stack is then a place in the runtime, which has a name. */
+#ifdef NATIVE_NAMES
 
 static bool note_native(void *user, const hak_profile_stack *stack)
 {

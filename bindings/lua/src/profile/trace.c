@@ -2,6 +2,7 @@
 
 #include "lesson/lesson.h"
 #include "profile/snap.h"
+#include "setmode.h"
 #include "state.h"
 
 #include <lauxlib.h>
@@ -276,9 +277,6 @@ static void learn(void)
     s.global = NULL;
     lua_close(L);
 }
-
-/* Of LuaJIT; 5.1 has none. */
-int luaJIT_setmode(lua_State *L, int index, int mode) __attribute__((weak));
 
 static void lesson_words(hkl_lesson *kept)
 {

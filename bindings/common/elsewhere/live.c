@@ -1,11 +1,11 @@
-/* Nobody can look at a process while it runs on Windows: the socket of live.h, and what it asks of who
- * connects, are Linux's. */
+/* Nobody can look at a process while it runs on macOS and on Windows: the socket of live.h, and what it asks of
+ * who connects, are Linux's. */
 #include "common/live.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const char not_here[] = "a process can be looked at while it runs on Linux alone, not on Windows";
+static const char not_here[] = "a process can be looked at while it runs on Linux alone";
 
 const char *hkc_live_setting(const char *text, const char **place)
 {
