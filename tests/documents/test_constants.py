@@ -133,7 +133,7 @@ GUIDES = """
     report | or {} MiB, it leaves all others | bindings/report/src/names.h | HKR_NAMES_BYTES | MiB
     report | delays other viewers by at most {} seconds | bindings/common/live.c | SEND_MILLISECONDS | s
     report | Stacks with less than a {}th of what lives | bindings/common/history_json.c | SHARE |
-    report | when up to {} windows of the profile began | bindings/report/src/windows.h | HKR_WINDOWS | word
+    report | when up to {} windows of the profile began | bindings/report/src/window_table.h | HKR_WINDOWS | word
     report | or a quarter of at least {} stacks end | bindings/report/src/wrapper.c | STACKS_LEAST |
     report | stacks end in it, with {} callers | bindings/report/src/wrapper.c | CALLERS_LEAST | word
     preload | at most {} of them; with `abort` | bindings/preload/src/report.h | HKS_MISUSE_LINES |

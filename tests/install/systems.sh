@@ -67,6 +67,8 @@ for word; do
     case \$word in
         -bundle) words+=(-shared) ;;
         --target=* | -mmacosx-version-min=*) ;;
+        # zig leaves a file a.o where it is asked.
+        --version) cd "$PWD/$1" && words+=(--version) ;;
         *) words+=("\$word") ;;
     esac
 done

@@ -1,7 +1,7 @@
 #include "view.h"
 
 #include "parts.h"
-#include "windows.h"
+#include "window_table.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* What stacks held when the windows of a profile began, for a table with a column for each of some windows. */
-#ifndef HKR_WINDOWS_H
-#define HKR_WINDOWS_H
+/* What stacks held when the windows of a profile began, for a table with a column for each of some windows. The
+ * name windows.h would hide a header of Windows. */
+#ifndef HKR_WINDOW_TABLE_H
+#define HKR_WINDOW_TABLE_H
 
 #include "report.h"
 

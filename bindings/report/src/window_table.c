@@ -1,4 +1,4 @@
-#include "windows.h"
+#include "window_table.h"
 
 size_t hkr_window_times(const hkr_report *r, size_t most, double times[HKR_WINDOWS])
 {
