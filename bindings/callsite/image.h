@@ -23,7 +23,8 @@ typedef struct hkc_image_texts {
     uint8_t build_id[HKC_IMAGE_ID];
 } hkc_image_texts;
 
-/* The image that is mapped at an address, data included. No lock but that of dl_iterate_phdr. */
+/* The image that is mapped at an address; on Linux and Windows data included, on macOS its code, and the path of the
+ * program is known. No lock but that of dl_iterate_phdr. */
 bool hkc_image_at(uintptr_t address, hkc_image *image);
 /* The same with path and build id in `texts`, for images that others may unload meanwhile. A longer path is
  * cut, a longer build id left out. */

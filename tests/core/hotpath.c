@@ -220,7 +220,7 @@ static const struct {
     const char *name;
     void (*run)(size_t n, size_t rounds);
     size_t n;
-    enum { SLABS, SHARED, PACKED, PROFILED, GUARDED, FROZEN } heap;
+    enum { SLABS, SHARED, PACKED, PROFILED, SAMPLED, GUARDED, FROZEN } heap;
 } works[] = {
     {"pairs-small", pairs, SMALL, SLABS},
     {"pairs-run", pairs, RUN, SLABS},
@@ -236,6 +236,7 @@ static const struct {
     {"guarded-small", pairs, SMALL, GUARDED},
     {"size-small", size, SMALL, SLABS},
     {"sweep", sweep, SMALL, SLABS},
+    {"sweep-sampled", sweep, SMALL, SAMPLED},
     {"mix", mix, 0, SLABS},
     {"mix-frozen", mix, 0, FROZEN},
     {"mix-packed", mix, 0, PACKED},
@@ -282,6 +283,10 @@ static int work(size_t w, size_t rounds)
     for (int i = 0; i < FILL && works[w].heap != PACKED; i++)
         if (!hak_calloc(ctx, 1, SMALL)) return 1;
     if (works[w].heap == PROFILED && hak_profile_start(ctx, NULL)) return 1;
+    /* Most units have a sample. */
+    hak_profile_options sampled = HAK_PROFILE_OPTIONS_INIT;
+    sampled.mean = SMALL << 8;
+    if (works[w].heap == SAMPLED && hak_profile_start(ctx, &sampled)) return 1;
     if (works[w].heap == FROZEN && !freeze(hak_learner_new(NULL, NULL))) return 1;
     works[w].run(works[w].n, rounds);
     hak_ctx_destroy(ctx);

@@ -44,6 +44,7 @@ FIGURES = {
     "block size small": ("hak_block_size", "size-small", BATCH),
     "alloc swept": ("hak_alloc", "sweep", BATCH),
     "free sweep": ("hak_free_sized", "sweep", BATCH),
+    "free sweep sampled": ("hak_free_sized", "sweep-sampled", BATCH),
     "alloc random mix": ("hak_alloc", "mix", BATCH),
     "free random mix": ("hak_free", "mix", BATCH),
     # Of a context whose learner has frozen: the same.

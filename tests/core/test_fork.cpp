@@ -124,6 +124,7 @@ TEST_CASE("fork: the child has all that its groups do not use")
     REQUIRE(ctx != nullptr);
     std::atomic<size_t> &of_top = reinterpret_cast<Beginning *>(top)->taken;
     std::atomic<size_t> &of_group = reinterpret_cast<Beginning *>(group)->taken;
+    REQUIRE(of_group == hak_quota_used(group)); // the twin is one still
     of_top = 90 * MiB;
     of_group += 48 * MiB;
     CHECK(hak_alloc(ctx, 32 * MiB) == nullptr);

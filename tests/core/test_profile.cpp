@@ -545,7 +545,7 @@ TEST_CASE("profile: blocks freed in units where samples were are fast again")
     require_sound(ctx);
 }
 
-TEST_CASE("profile: a sweep goes by rows, in units with samples too, and every sample is seen to go")
+TEST_CASE("profile: every sample of a sweep is seen to go")
 {
     const bool exact = GENERATE(true, false);
     TestSpace s;

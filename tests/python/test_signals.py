@@ -272,13 +272,34 @@ class Churn(SignalCase):
         self.assertEqual(len(self.reports()), 6)
         self.assertEqual(self.leftovers(), [])
 
+    def test_the_end_of_who_learns(self):
+        """Each copy that is to write the learned file is cut off as long as it meets a lock."""
+        program = self.script(textwrap.dedent(self.THREADS) + "os._exit(3)")
+        for i in range(3):
+            learned = self.folder / f"learned-{i}"
+            env = preloaded(all_domains=True, malloc=True, learn=str(learned))
+            done = self.python(program, env=env, check=False, timeout=60)
+            self.assertEqual(done.returncode, 3)
+            if learned.exists():
+                self.assertEqual(done.stderr, "")
+            else:
+                self.assertRegex(done.stderr, f"{learned} is not written: the process ends in the middle")
+        self.assertEqual(self.leftovers(), [])
+
     def test_a_request(self):
-        """No copy that a handler makes is without a lock: the main thread writes the report, also of one that waits."""
+        """Copies that a handler makes meet a lock nearly always; then the main thread, which sleeps, writes the report."""
         program = self.start(textwrap.dedent(self.THREADS) + "time.sleep(60)", malloc=True)
-        for _ in range(3):
-            report = json.loads(self.hakmem("report", "--json", str(program.pid)).stdout)
-            self.assertEqual(report["process"]["pid"], program.pid)
+        files, ask = [], _remote.ask
+
+        def asks(pid, wish, attempt, name):
+            files.append(f"/tmp/hakmem-{name:010x}.json")
+            ask(pid, wish, attempt, name)
+
+        with mock.patch.object(_remote, "ask", asks):
+            for _ in range(3):
+                self.assertEqual(_remote.report(program.pid)["process"]["pid"], program.pid)
         self.assertIsNone(program.poll())
+        self.assertEqual([file for file in files if os.path.lexists(file)], [])
 
 
 class Pools(SignalCase):

@@ -16,7 +16,7 @@ CODE = f"--code={FOLDER.name}"
 
 
 class Server:
-    """Not kept: it compiles the guest for itself, as without the option."""
+    """A server in a process of its own. kept=False: it compiles the guest for itself."""
 
     def __init__(self, *options, kept=True, **popen):
         if kept and not any(option.startswith("--code=") for option in options):

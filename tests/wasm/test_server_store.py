@@ -304,11 +304,12 @@ class Console(unittest.TestCase):
 
 class Quota(Folder):
     def test_cpu_time_over_time(self):
-        with Server(f"--tokens={self.tokens}", "--quota=20", "--burst=200", "--time=150") as server:
+        with Server(f"--tokens={self.tokens}", "--quota=5", "--burst=200", "--time=150") as server:
             alice, bob = Client(server, ALICE), Client(server, BOB)
             began = time.monotonic()
             codes = []
-            while time.monotonic() < began + 4:
+            # On a busy machine a script that is stopped has computed for a part of its time alone.
+            while time.monotonic() < began + 4 or (429 not in codes and time.monotonic() < began + 60):
                 status, text = alice.ask("POST", "/run/alice", b"for (;;);")
                 codes.append(status)
                 if status == 429:
@@ -320,7 +321,7 @@ class Quota(Folder):
             self.assertEqual(set(codes), {408, 429})
             used = server.value("cpu_seconds_total", "alice")
             # What was saved up, what flowed in, and a debt of one script.
-            self.assertLess(used, 0.2 + 0.2 * elapsed + 0.25)
+            self.assertLess(used, 0.2 + 0.05 * elapsed + 0.25)
             self.assertGreater(used, 0.2)
             self.assertEqual(server.value("runs_total", "alice", ',outcome="quota"'), codes.count(429))
             while alice.ask("POST", "/run/alice", b"1")[0] == 429:

@@ -1,5 +1,6 @@
 /* macOS has no sigtimedwait to take back a SIGPIPE, and sends it to the whole process, so that another thread may get
- * it. Therefore the descriptor is told to raise none while something is written to it. SIGXFSZ stays as it is. */
+ * it. Therefore the open file is told to raise none while something is written to it, which holds for all who write there
+ * in that time; and two of these at once may take it back too early for each other. SIGXFSZ stays as it is. */
 #include "common/pipe.h"
 
 #include <errno.h>

@@ -78,10 +78,22 @@ def opener(pid):
 def report(pid):
     """The report of a running program, which waits until it is written."""
     opens = opener(pid)
+    files = []
+    try:
+        return answer(pid, opens, files)
+    finally:
+        # Of an attempt that was given up, and was done a moment later.
+        for file in files:
+            with contextlib.suppress(OSError):
+                os.unlink(file)
+
+
+def answer(pid, opens, files):
     for attempt, patience in enumerate(ATTEMPTS):
         name = secrets.randbits(39)
         # What the program calls /tmp: it may be in a container.
         file = f"/proc/{pid}/root/tmp/hakmem-{name:010x}.json"
+        files.append(file)
         ask(pid, REPORT, attempt, name)
         end = time.monotonic() + 2 * patience + MORE
         while time.monotonic() < end:
@@ -91,7 +103,4 @@ def report(pid):
                     return _report.load(file, opens)
                 except OSError as error:
                     raise ValueError(f"{file}: {error.strerror}") from None
-                finally:
-                    with contextlib.suppress(OSError):
-                        os.unlink(file)
     raise ValueError("it was asked for a report, and gave none")

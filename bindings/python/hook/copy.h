@@ -18,7 +18,7 @@ typedef struct hkp_copied {
 /* fn runs in a copy with all signals blocked, and is cut off after `milliseconds`. stack: of copies that are
  * made one after the other; NULL at first. Returns the copy's number, or -1 and errno. */
 pid_t hkp_copy_start(char **stack, int (*fn)(void *of), void *of, int milliseconds);
-/* And waits until it has ended. */
+/* As hkp_copy_start, and waits until the copy has ended. */
 hkp_copied hkp_copy_run(char **stack, int (*fn)(void *of), void *of, int milliseconds);
 /* For a thread that has none of the heap's locks, and takes them to make the copy. */
 hkp_copied hkp_copy_run_held(char **stack, int (*fn)(void *of), void *of, int milliseconds);
@@ -27,7 +27,8 @@ hkp_copied hkp_copy_run_held(char **stack, int (*fn)(void *of), void *of, int mi
  * and they hardly ever are without the heap's locks, these are taken for the last copies: that fails if this
  * thread has one. cut: told of each that was cut off. Returns the last one's status. */
 int hkp_copy_insist(int (*fn)(void *of), void *of, void (*cut)(void *of, pid_t copy));
-/* In a copy: from here on it may take the time that it likes. */
+/* In a copy: from here on it may take so long, or the time that it likes. */
+void hkp_copy_grant(int milliseconds);
 void hkp_copy_unlimited(void);
 
 #endif

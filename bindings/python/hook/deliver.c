@@ -275,8 +275,9 @@ static int send_in_copy(void *of)
     enum { MOMENT_NS = 2000000 };
     const again *a = of;
     nanosleep(&(struct timespec){.tv_nsec = MOMENT_NS}, NULL);
-    if (syscall(SYS_tgkill, hkp_process(), a->thread, a->signal) == 0) return 0;
-    return kill(hkp_process(), a->signal);
+    /* Another thread may end meanwhile, and the signal with it. */
+    if (a->thread != hkp_process()) return kill(hkp_process(), a->signal);
+    return (int)syscall(SYS_tgkill, hkp_process(), a->thread, a->signal);
 }
 
 void hkp_report_again(int signal)
@@ -294,9 +295,19 @@ static int write_beside(void *of)
     return write_json(*fd, false) != 0;
 }
 
+typedef struct between {
+    const char *file;
+    int64_t until;
+} between;
+
+/* Nobody looks for a file that comes later: the wait for the locks, and the making of the copy, count as well. */
 static int write_between(void *of)
 {
-    return write_file(of, 0600, false) != 0;
+    const between *b = of;
+    const int64_t left = b->until - hkp_now();
+    if (left <= 0) return 1;
+    hkp_copy_grant((int)left);
+    return write_file(b->file, 0600, false) != 0;
 }
 
 static int error_of(const hkp_copied *copy)
@@ -311,11 +322,12 @@ int hkp_report_beside(int fd, int milliseconds)
     return error_of(&copy);
 }
 
-int hkp_report_between(const char *name, int milliseconds)
+int hkp_report_between(const char *name, int64_t until)
 {
-    void *of = (void *)(uintptr_t)name;
-    const hkp_copied copy = hkp_copy_run_held(&between_stack, write_between, of, milliseconds);
+    enum { MOST = 60000 };
+    between b = {name, until};
+    const hkp_copied copy = hkp_copy_run_held(&between_stack, write_between, &b, MOST);
     const int error = error_of(&copy);
-    if (error == ETIMEDOUT) remove_part(of, copy.process);
+    if (error == ETIMEDOUT) remove_part((void *)(uintptr_t)name, copy.process);
     return error;
 }

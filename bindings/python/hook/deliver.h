@@ -25,7 +25,7 @@ bool hkp_report_in_place(void);
 typedef enum hkp_apart {
     HKP_APART_DONE,   /* or there was nothing to do */
     HKP_APART_FAILED, /* and said why */
-    HKP_APART_CUT,    /* it takes longer */
+    HKP_APART_CUT,    /* it takes longer, or crashed */
     HKP_APART_WAITED  /* it was cut off while it waited, for a lock that this thread or another one has */
 } hkp_apart;
 
@@ -37,10 +37,10 @@ hkp_apart hkp_report_apart(const char *file, int milliseconds);
  * writes the report as JSON. 0, or errno; ETIMEDOUT: it was cut off, as above. On a thread that the program
  * does not know, one at a time: */
 int hkp_report_beside(int fd, int milliseconds);
-/* In the main thread, into a file: */
-int hkp_report_between(const char *file, int milliseconds);
-/* A copy of the process sends this thread the signal in a moment, after the handler that runs has returned:
- * another one may be where it has a lock for most of the time. */
+/* In the main thread, into a file, until hkp_now() says so much. */
+int hkp_report_between(const char *file, int64_t until);
+/* A copy of the process sends the signal again in a moment, after the handler that runs has returned. The main thread gets
+ * it back for itself: the other threads of a busy program have locks most of the time. */
 void hkp_report_again(int signal);
 
 #endif

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "hook/requests.h"
 
+#include "base/process.h"
 #include "heap/heap.h"
 #include "hook/deliver.h"
 
@@ -8,7 +9,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- The asker ----------------------------------------------------------------------------------- */
@@ -17,8 +17,8 @@
 enum { MAGIC = 0x48616, MAGIC_AT = 44, WISH_AT = 42, ATTEMPT_AT = 39 };
 #define NAME_BITS ((UINT64_C(1) << ATTEMPT_AT) - 1)
 
-/* What an attempt to write a report may take, in milliseconds: in the handler, and once more in the main
- * thread. */
+/* What an attempt to write a report may take, in milliseconds: in the handler; and twice that in all, if the
+ * main thread goes on with it. */
 static const int patience[] = {250, 250, 250, 250, 1000, 1000, 1000, 10000};
 enum { ATTEMPTS = sizeof patience / sizeof *patience };
 _Static_assert(ATTEMPTS == 1 << (WISH_AT - ATTEMPT_AT) && MAGIC < 1 << (64 - MAGIC_AT), "it fits");
@@ -56,23 +56,23 @@ enum { NAME = 64 };
 static struct {
     enum { NOTHING, CHANGES, DUE } _Atomic state;
     char file[NAME];
-    int64_t until; /* by now() */
+    int64_t until; /* by hkp_now() */
 } left;
 static atomic_bool trim_due;
 
-static int64_t now(void)
+/* What was asked of the parent. */
+void hkp_requests_in_child(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
+    atomic_store(&left.state, NOTHING);
+    atomic_store(&trim_due, false);
 }
 
 /* A later one takes the place of one that the main thread did not come to. */
-static void leave(const char *file, int milliseconds)
+static void leave(const char *file, int64_t until)
 {
     if (atomic_exchange(&left.state, CHANGES) == CHANGES) return; /* another thread is here, or reads it */
     snprintf(left.file, sizeof left.file, "%s", file);
-    left.until = now() + milliseconds;
+    left.until = until;
     atomic_store(&left.state, DUE);
 }
 
@@ -84,22 +84,23 @@ void hkp_requests_follow(const siginfo_t *info, int (*interrupt)(int number))
         char file[NAME];
         snprintf(file, sizeof file, "/tmp/hakmem-%010llx.json", (unsigned long long)(value & NAME_BITS));
         const int milliseconds = patience[value >> ATTEMPT_AT & (ATTEMPTS - 1)];
+        const int64_t until = hkp_now() + 2 * milliseconds;
         const hkp_apart done = hkp_report_apart(file, milliseconds);
         if (done != HKP_APART_CUT && done != HKP_APART_WAITED) return;
-        leave(file, milliseconds);
+        leave(file, until);
     } else {
         atomic_store(&trim_due, true);
     }
     interrupt(HKP_REQUEST);
 }
 
-/* Threads that allocate all the time leave no moment to a copy of a handler: they are kept from it here. */
+/* A copy that a handler makes always meets a lock of threads that allocate all the time. Here the main thread
+ * takes the locks first. */
 void hkp_requests_answer(void)
 {
     int due = DUE;
     if (atomic_compare_exchange_strong(&left.state, &due, CHANGES)) {
-        const int64_t milliseconds = left.until - now();
-        if (milliseconds > 0) (void)hkp_report_between(left.file, (int)milliseconds);
+        if (hkp_now() < left.until) (void)hkp_report_between(left.file, left.until);
         atomic_store(&left.state, NOTHING);
     }
     if (atomic_exchange(&trim_due, false)) hkp_trim();

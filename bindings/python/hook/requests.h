@@ -26,5 +26,6 @@ void hkp_requests_withdraw(void *marker);
  * PyErr_SetInterruptEx, has that call hkp_requests_answer. */
 void hkp_requests_follow(const siginfo_t *info, int (*interrupt)(int number));
 void hkp_requests_answer(void);
+void hkp_requests_in_child(void);
 
 #endif

@@ -128,6 +128,7 @@ static void in_child(void)
     owner = getpid();
     attempts = 0;
     patience = PATIENCE;
+    hkp_requests_in_child();
 }
 
 /* Whether sigaction, for everybody, is the one below. */

@@ -593,8 +593,9 @@ HAK_API void hak_ctx_thread_done(hak_ctx *ctx);
  * order; those of a space that has a learner come before others. Between prepare and its counterpart the
  * forking thread must not call a function of the context or of its space; other threads wait. In the child
  * the heaps of the other threads go to the threads that come next; the sums of hak_ctx_stats stay off by what
- * such a thread had in hand. Cost: two locks, and one for the heap of each thread; prepare waits for whoever
- * holds one. [any thread] */
+ * such a thread had in hand. What such a thread was charging to a quota group is given back; therefore the
+ * child must start no thread before it has called child for each context. Cost: two locks, and one for the
+ * heap of each thread; prepare waits for whoever holds one. [any thread] */
 HAK_API void hak_ctx_fork_prepare(hak_ctx *ctx);
 HAK_API void hak_ctx_fork_parent(hak_ctx *ctx);
 HAK_API void hak_ctx_fork_child(hak_ctx *ctx);

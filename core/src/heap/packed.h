@@ -91,8 +91,8 @@ void *hk_packed_beside_slabs(hak_ctx *ctx, unsigned sc, size_t n, hak_label labe
 void hk_packed_free(hak_ctx *ctx, void *p);
 /* Frees p to the lists. Of a heap any thread that has the lock calls this. */
 void hk_packed_put_back(hak_ctx *ctx, void *p);
-/* The same for a block of the class of this bin, in the window of a context that nobody watches, where a start is
- * marked. */
+/* As hk_packed_free, for a block of the class of this bin, in the window of a context that nobody watches, where a
+ * start is marked. */
 void hk_packed_free_class(hak_ctx *ctx, void *p, const hk_bin *bin);
 /* Whether a block, live or free, starts at p. */
 bool hk_packed_start(const hak_ctx *ctx, const void *p);

@@ -1,5 +1,5 @@
 /* The short paths of packed blocks: mark the start of a block, and find class and magazine of a block in the
- * window of a local context that nobody watches. No branch depends on the place of a block, because processors
+ * window of a context that nobody watches. No branch depends on the place of a block, because processors
  * could not predict it. */
 #ifndef HK_PACKED_QUICK_H
 #define HK_PACKED_QUICK_H

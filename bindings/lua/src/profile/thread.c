@@ -38,8 +38,8 @@ static const hkl_thread_layout layout_puc = {8, LUA_TTHREAD, 24, 48, false};
 
 /* ---- Learning --------------------------------------------------------------------------------------- */
 
-/* Where the address is, or may be: two that are in use and had one place would be learnt anew at each
- * allocation. Where all are taken its home is. */
+/* Returns the slot that has pc, or the first free one of eight, or else its home, which is overwritten. With one slot
+ * for each, two addresses that are in use and have the same one would be learnt anew at each allocation. */
 static struct hkl_walk_step *place(hkl_walk *walk, uintptr_t pc)
 {
     const size_t home = hkl_thread_home(pc);
@@ -246,6 +246,8 @@ static int only_register(const call_site *call, uintptr_t pc)
 
 const struct hkl_walk_step *hkl_thread_step_far(hkl_walk *walk, uintptr_t pc)
 {
+    static const struct hkl_walk_step nowhere = {.site = -1, .thread = -1, .instruction = -1};
+    if (pc == 0) return &nowhere; /* behind the last frame of a stack */
     struct hkl_walk_step *step = place(walk, pc);
     if (step->pc == pc) return step;
     step->pc = pc;

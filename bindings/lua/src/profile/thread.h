@@ -45,7 +45,7 @@ const struct hkl_walk_step *hkl_thread_step_far(hkl_walk *walk, uintptr_t pc);
 static inline const struct hkl_walk_step *hkl_thread_step(hkl_walk *walk, uintptr_t pc)
 {
     const struct hkl_walk_step *step = &walk->steps[hkl_thread_home(pc)];
-    return __builtin_expect(step->pc == pc, 1) ? step : hkl_thread_step_far(walk, pc);
+    return __builtin_expect(step->pc == pc && pc != 0, 1) ? step : hkl_thread_step_far(walk, pc);
 }
 
 /* From somewhere inside of lua_Alloc to its return into the runtime. false = it is not to be found. */
