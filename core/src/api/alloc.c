@@ -303,7 +303,7 @@ static HK_NOINLINE void free_packed_class(hak_ctx *ctx, void *p, size_t n, const
 /* Calls come last: it needs no stack then. */
 static HK_NOINLINE void free_packed_wide(hak_ctx *ctx, void *p, size_t n, uintptr_t starts)
 {
-    unsigned sc;
+    unsigned sc = 0;
     if (HK_UNLIKELY(!hk_packed_class_wide(p, starts, &sc))) {
         free_packed_apart(ctx, p, n);
         return;

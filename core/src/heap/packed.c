@@ -480,7 +480,7 @@ static HK_NOINLINE void free_unseen(hak_ctx *ctx, char *p)
 /* Whether two looks at the starts tell the class of the block at p. */
 HK_INLINE bool class_seen(const hak_ctx *ctx, const void *p, unsigned *sc)
 {
-    uint64_t behind;
+    uint64_t behind = 0;
     size_t unit = ((uintptr_t)p - ctx->base) >> HK_UNIT_SHIFT;
     if (HK_UNLIKELY(unit >= ctx->units)) return false;
     uintptr_t starts = hk_packed_starts(ctx, unit);
@@ -493,7 +493,7 @@ HK_INLINE bool class_seen(const hak_ctx *ctx, const void *p, unsigned *sc)
 /* Calls come last: it needs no stack then. */
 void hk_packed_free(hak_ctx *ctx, void *p)
 {
-    unsigned sc;
+    unsigned sc = 0;
     if (HK_UNLIKELY(!class_seen(ctx, p, &sc))) free_unseen(ctx, p);
     else if (HK_LIKELY(!ctx->checked)) hk_packed_free_class(ctx, p, hk_packed_bin(ctx, sc));
     else free_past(ctx, p, sc, hk_classes[sc].size);
