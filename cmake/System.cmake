@@ -1,5 +1,6 @@
 # Sources of bindings for the system of the target. Where a folder has windows/NAME.c or darwin/NAME.c, that file is for
-# Windows or macOS in place of NAME.c; elsewhere/NAME.c is for both. What they have no counterpart of is left out.
+# Windows or macOS in place of NAME.c; elsewhere/NAME.c is for both, alone or beside that file. What they have no
+# counterpart of is left out.
 function(hakmem_sources_of_system list)
     if(WIN32)
         set(systems windows elsewhere)
@@ -17,7 +18,7 @@ function(hakmem_sources_of_system list)
         set(own "")
         foreach(system IN LISTS systems)
             if(EXISTS ${folder}/${system}/${name})
-                set(own ${folder}/${system}/${name})
+                list(APPEND own ${folder}/${system}/${name})
             endif()
         endforeach()
         if(own)

@@ -83,9 +83,5 @@ bool hkc_image_copy_at(uintptr_t address, hkc_image *image, hkc_image_texts *tex
 void hkc_image_stem(const hkc_image *image, char *stem, size_t size)
 {
     const char *slash = strrchr(image->path, '/');
-    const char *name = slash ? slash + 1 : image->path;
-    size_t length = strcspn(name, ".");
-    if (length > size - 1) length = size - 1;
-    memcpy(stem, name, length);
-    stem[length] = 0;
+    hkc_image_stem_of(slash ? slash + 1 : image->path, stem, size);
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum { HKC_IMAGE_PATH = 4096, HKC_IMAGE_ID = 64 };
 
@@ -34,5 +35,13 @@ const uint8_t *hkc_image_build_id(const void *notes, size_t size, size_t *id_siz
 /* Name of the library's file up to the first dot: `_csv` for `_csv.cpython-311-x86_64-linux-gnu.so`. At most
  * size - 1 bytes; "" for the program. */
 void hkc_image_stem(const hkc_image *image, char *stem, size_t size);
+/* The same of a name without its folders. */
+static inline void hkc_image_stem_of(const char *name, char *stem, size_t size)
+{
+    size_t length = strcspn(name, ".");
+    if (length > size - 1) length = size - 1;
+    memcpy(stem, name, length);
+    stem[length] = '\0';
+}
 
 #endif

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "common/live.h"
 
+#include "common/clock.h"
 #include "common/file.h"
 #include "common/helper.h"
 
@@ -208,22 +209,15 @@ static int put(void *to, const char *bytes, size_t n)
     return 0;
 }
 
-static int64_t milliseconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static void send_all(int fd, const memory *m)
 {
-    const int64_t end = milliseconds() + SEND_MILLISECONDS;
+    const int64_t end = hkc_milliseconds() + SEND_MILLISECONDS;
     for (size_t done = 0; done < m->used && !atomic_load(&over);) {
         const ssize_t n = send(fd, m->bytes + done, m->used - done, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n > 0) done += (size_t)n;
         if (n > 0 || (n < 0 && errno == EINTR)) continue;
         struct pollfd one = {.fd = fd, .events = POLLOUT};
-        if (n == 0 || errno != EAGAIN || milliseconds() >= end || poll(&one, 1, 100) < 0) return;
+        if (n == 0 || errno != EAGAIN || hkc_milliseconds() >= end || poll(&one, 1, 100) < 0) return;
     }
 }
 

@@ -1,7 +1,7 @@
 /* What the system tells of a process and its memory: totals, and the mappings of /proc/PID/smaps in a table.
  * Takes no lock and nothing from malloc: the table is in pages of its own. Everything here is safe in signal
- * handlers. darwin/smaps.c is for macOS and windows/smaps.c for Windows, which have the totals
- * alone, and of the calling process alone. */
+ * handlers. elsewhere/smaps.c is for macOS and Windows, which have the totals alone, and of the calling process
+ * alone. */
 #ifndef HKC_SMAPS_H
 #define HKC_SMAPS_H
 

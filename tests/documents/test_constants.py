@@ -259,12 +259,16 @@ class Constants(unittest.TestCase):
             r"(\d+)", header).groups()]
         packed = dict(zip(("alloc", "free", "realloc"), said[6:9]))
         early = {"alloc": said[10:12], "free": (0, said[12])}
+        sampled = float(re.search(r"with a live sampled block, up to (\d+) on average where",
+                                  text("core/include/hakmem/profile.h"))[1])
         for counts in json.loads((SOURCE / "tests/golden/instructions.json").read_text()).values():
             for name, count in counts.items():
                 if name == "context new":
                     low, high = 0, said[13]
                 elif re.search("packed (first|limited|grow)", name):
                     low, high = early[name.split()[0]]
+                elif name == "free sweep sampled":
+                    low, high = 0, sampled
                 elif "packed shared" in name:
                     low, high = 0, said[9]
                 elif "packed" in name:

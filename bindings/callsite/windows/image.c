@@ -51,8 +51,5 @@ void hkc_image_stem(const hkc_image *image, char *stem, size_t size)
     const char *name = image->path;
     for (const char *p = name; *p; p++)
         if (*p == '/' || *p == '\\') name = p + 1;
-    size_t length = strcspn(name, ".");
-    if (length > size - 1) length = size - 1;
-    memcpy(stem, name, length);
-    stem[length] = '\0';
+    hkc_image_stem_of(name, stem, size);
 }

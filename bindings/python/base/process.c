@@ -2,7 +2,6 @@
 #include "base/process.h"
 
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 static struct {
@@ -56,11 +55,4 @@ uint64_t hkp_process_cpu(void)
     if (copy.of) return copy.cpu;
     uint64_t now = cpu_of_process(), then = before.of == getpid() ? before.cpu : 0;
     return now > then ? now - then : 0;
-}
-
-int64_t hkp_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
 }

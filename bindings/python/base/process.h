@@ -16,7 +16,5 @@ pid_t hkp_process(void);
 pid_t hkp_process_parent(void);
 /* Microseconds of processor time since the program began; in a child, since it was forked. */
 uint64_t hkp_process_cpu(void);
-/* Milliseconds by the monotonic clock, which is the same in copies. */
-int64_t hkp_now(void);
 
 #endif

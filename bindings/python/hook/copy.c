@@ -45,19 +45,15 @@ static void only_alarm(sighandler_t handler, int milliseconds)
     set_alarm(milliseconds);
 }
 
-void hkp_copy_grant(int milliseconds)
-{
-    set_alarm(milliseconds);
-}
-
-void hkp_copy_unlimited(void)
-{
-    set_alarm(0);
-}
-
 /* How a copy ends that is cut off. */
 enum { CUT = 100, CUT_WAITED };
 static int granted; /* milliseconds, in a copy */
+
+void hkp_copy_grant(int milliseconds)
+{
+    granted = milliseconds;
+    set_alarm(milliseconds);
+}
 
 static int milliseconds_of(const struct timeval *t)
 {

@@ -27,8 +27,7 @@ hkp_copied hkp_copy_run_held(char **stack, int (*fn)(void *of), void *of, int mi
  * and they hardly ever are without the heap's locks, these are taken for the last copies: that fails if this
  * thread has one. cut: told of each that was cut off. Returns the last one's status. */
 int hkp_copy_insist(int (*fn)(void *of), void *of, void (*cut)(void *of, pid_t copy));
-/* In a copy: from here on it may take so long, or the time that it likes. */
+/* In a copy: from here on it may take so long; 0 = the time that it likes. */
 void hkp_copy_grant(int milliseconds);
-void hkp_copy_unlimited(void);
 
 #endif

@@ -2,6 +2,7 @@
 #include "hook/deliver.h"
 
 #include "base/process.h"
+#include "common/clock.h"
 #include "common/file.h"
 #include "common/pipe.h"
 #include "heap/heap.h"
@@ -190,7 +191,7 @@ static int write_in_place(const char *name)
 {
     const int fd = memfd_create("hakmem-report", MFD_CLOEXEC);
     int error = fd < 0 ? errno : write_json(fd, false);
-    hkp_copy_unlimited();
+    hkp_copy_grant(0);
     if (!error) error = hkc_file_open(&file, name, 0);
     return error ? error : hkc_file_close(&file, pass(fd, file.fd));
 }
@@ -209,7 +210,7 @@ static int write_in_copy(void *of)
         error = write_file(name, 0600, false);
     } else {
         if (!written && write_target(false) != 0) return 1;
-        hkp_copy_unlimited();
+        hkp_copy_grant(0);
         if (shown >= 0) show(shown);
     }
     if (error) hkp_say("hakmem: no report in %s: %s\n", name, strerror(error));
@@ -304,7 +305,7 @@ typedef struct between {
 static int write_between(void *of)
 {
     const between *b = of;
-    const int64_t left = b->until - hkp_now();
+    const int64_t left = b->until - hkc_milliseconds();
     if (left <= 0) return 1;
     hkp_copy_grant((int)left);
     return write_file(b->file, 0600, false) != 0;

@@ -37,7 +37,7 @@ hkp_apart hkp_report_apart(const char *file, int milliseconds);
  * writes the report as JSON. 0, or errno; ETIMEDOUT: it was cut off, as above. On a thread that the program
  * does not know, one at a time: */
 int hkp_report_beside(int fd, int milliseconds);
-/* In the main thread, into a file, until hkp_now() says so much. */
+/* In the main thread, into a file, until hkc_milliseconds() says so much. */
 int hkp_report_between(const char *file, int64_t until);
 /* A copy of the process sends the signal again in a moment, after the handler that runs has returned. The main thread gets
  * it back for itself: the other threads of a busy program have locks most of the time. */

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "hook/requests.h"
 
-#include "base/process.h"
+#include "common/clock.h"
 #include "heap/heap.h"
 #include "hook/deliver.h"
 
@@ -56,7 +56,7 @@ enum { NAME = 64 };
 static struct {
     enum { NOTHING, CHANGES, DUE } _Atomic state;
     char file[NAME];
-    int64_t until; /* by hkp_now() */
+    int64_t until; /* by hkc_milliseconds() */
 } left;
 static atomic_bool trim_due;
 
@@ -84,7 +84,7 @@ void hkp_requests_follow(const siginfo_t *info, int (*interrupt)(int number))
         char file[NAME];
         snprintf(file, sizeof file, "/tmp/hakmem-%010llx.json", (unsigned long long)(value & NAME_BITS));
         const int milliseconds = patience[value >> ATTEMPT_AT & (ATTEMPTS - 1)];
-        const int64_t until = hkp_now() + 2 * milliseconds;
+        const int64_t until = hkc_milliseconds() + 2 * milliseconds;
         const hkp_apart done = hkp_report_apart(file, milliseconds);
         if (done != HKP_APART_CUT && done != HKP_APART_WAITED) return;
         leave(file, until);
@@ -100,7 +100,7 @@ void hkp_requests_answer(void)
 {
     int due = DUE;
     if (atomic_compare_exchange_strong(&left.state, &due, CHANGES)) {
-        if (hkp_now() < left.until) (void)hkp_report_between(left.file, left.until);
+        if (hkc_milliseconds() < left.until) (void)hkp_report_between(left.file, left.until);
         atomic_store(&left.state, NOTHING);
     }
     if (atomic_exchange(&trim_due, false)) hkp_trim();

@@ -1,5 +1,6 @@
 #include "fleet.h"
 
+#include "common/clock.h"
 #include "common/live.h"
 
 #include <dirent.h>
@@ -66,7 +67,7 @@ static void tell_most(hkr_fleet *f)
 
 static void ask(hkr_fleet *f, const char *what)
 {
-    const int64_t began = hkr_milliseconds();
+    const int64_t began = hkc_milliseconds();
     hkr_source source;
     if (f->count == HKR_FLEET_MOST) {
         tell_most(f);
@@ -77,8 +78,8 @@ static void ask(hkr_fleet *f, const char *what)
         return;
     }
     hkr_report *r = hkr_source_find(&source, what, f->error) ? hkr_source_load(&source, f->error) : NULL;
-    if (!r && hkr_milliseconds() - began >= HKR_SOURCE_SECONDS * 1000 - 100)
-        note_silent(f, what, hkr_milliseconds());
+    if (!r && hkc_milliseconds() - began >= HKR_SOURCE_SECONDS * 1000 - 100)
+        note_silent(f, what, hkc_milliseconds());
     hkr_report **more =
         r && !has_process(f, r) ? realloc(f->reports, (f->count + 1) * sizeof(hkr_report *)) : NULL;
     if (!more) {
@@ -118,14 +119,14 @@ static void ask_all(hkr_fleet *f)
 
 void hkr_fleet_load(hkr_fleet *f)
 {
-    const int64_t now = hkr_milliseconds();
+    const int64_t now = hkc_milliseconds();
     if (f->loaded && now >= f->loaded && now - f->loaded < HKR_FLEET_FRESH) return;
     drop(f);
     f->error[0] = '\0';
     for (size_t i = 0; i < f->named_count; i++)
         ask(f, f->named[i]);
     if (f->named_count == 0) ask_all(f);
-    f->loaded = hkr_milliseconds();
+    f->loaded = hkc_milliseconds();
 }
 
 bool hkr_fleet_begin(hkr_fleet *f, char *const *named, size_t count)

@@ -1,5 +1,6 @@
 #include "source.h"
 
+#include "common/clock.h"
 #include "common/live.h"
 
 #include <errno.h>
@@ -10,7 +11,6 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 /* A report of a million stacks is below that. */
@@ -75,13 +75,6 @@ static bool is_trusted(const hkr_source *s, int fd)
 
 /* ---- The answer ----------------------------------------------------------------------------------- */
 
-int64_t hkr_milliseconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* A connection, and when its patience ends. */
 typedef struct call {
     int fd, error; /* errno of what failed */
@@ -90,7 +83,7 @@ typedef struct call {
 
 static int left(call *c)
 {
-    const int64_t all = HKR_SOURCE_SECONDS * 1000, now = hkr_milliseconds();
+    const int64_t all = HKR_SOURCE_SECONDS * 1000, now = hkc_milliseconds();
     if (c->end - now > all) c->end = now + all; /* the clock went back */
     return c->end > now ? (int)(c->end - now) : 0;
 }
@@ -169,7 +162,7 @@ static hkr_report *receive(call *c, const hkr_source *s, char *error)
 hkr_report *hkr_source_load(const hkr_source *s, char *error)
 {
     if (!s->is_socket) return hkr_load(s->path, error);
-    call c = {.fd = -1, .end = hkr_milliseconds() + HKR_SOURCE_SECONDS * 1000};
+    call c = {.fd = -1, .end = hkc_milliseconds() + HKR_SOURCE_SECONDS * 1000};
     hkr_report *r = dial(&c, s, error) ? receive(&c, s, error) : NULL;
     if (c.fd >= 0) close(c.fd);
     return r;

@@ -18,7 +18,4 @@ bool hkr_source_find(hkr_source *source, const char *what, char *error);
 enum { HKR_SOURCE_SECONDS = 10 };
 hkr_report *hkr_source_load(const hkr_source *source, char *error);
 
-/* Returns the time of a clock that nobody sets. */
-int64_t hkr_milliseconds(void);
-
 #endif

@@ -5,6 +5,8 @@
 #include "source.h"
 #include "view.h"
 
+#include "common/clock.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -231,20 +233,20 @@ static void refresh(top *t)
 static bool loop(top *t)
 {
     const int64_t interval = (int64_t)(t->view.interval * 1000);
-    int64_t next = hkr_milliseconds() + interval;
+    int64_t next = hkc_milliseconds() + interval;
     while (draw(t)) {
         struct pollfd key = {.fd = STDIN_FILENO, .events = POLLIN};
-        int64_t left = next - hkr_milliseconds();
-        if (left > interval) next = hkr_milliseconds() + (left = interval); /* the clock went back */
+        int64_t left = next - hkc_milliseconds();
+        if (left > interval) next = hkc_milliseconds() + (left = interval); /* the clock went back */
         if (poll(&key, 1, left > 0 ? (int)left : 0) > 0) {
             char keys[16] = "";
             if (read(STDIN_FILENO, keys, sizeof keys - 1) <= 0) return true;
             for (const char *at = keys; *at != '\0'; at += *at == '\033' ? arrow(t, at) : 1)
                 if (!press(t, *at)) return true;
         }
-        if (hkr_milliseconds() < next) continue;
+        if (hkc_milliseconds() < next) continue;
         if (!t->paused) refresh(t);
-        next = hkr_milliseconds() + interval;
+        next = hkc_milliseconds() + interval;
     }
     return false;
 }
