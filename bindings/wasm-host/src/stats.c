@@ -1,7 +1,8 @@
 /* What hosts and tenants tell about themselves. */
+#include "stats.h"
+
 #include "tenant.h"
 
-#include <stddef.h>
 #include <string.h>
 
 static void count_slot(void *user, hkw_slot *slot)
@@ -15,8 +16,7 @@ static void count_slot(void *user, hkw_slot *slot)
     info->linear_bytes += atomic_load_explicit(&slot->size, memory_order_relaxed);
 }
 
-/* What is known to a caller of any version: fewer members, or zeros behind those known here. */
-static int tell(void *out, const void *info, size_t known)
+int hkw_tell(void *out, const void *info, size_t known)
 {
     enum { TAIL_MOST = 4096 };
     size_t size = 0;
@@ -45,7 +45,7 @@ int hak_wasm_host_stats(hak_wasm_host *host, hak_wasm_host_info *out)
         info->reserved_bytes += s->extent[i].reserved_size;
     }
     hkw_slots_each(s, count_slot, info);
-    return tell(out, info, sizeof *info);
+    return hkw_tell(out, info, sizeof *info);
 }
 
 struct residence_sum {
@@ -115,7 +115,7 @@ int hak_wasm_tenant_stats(hak_wasm_tenant *tenant, hak_wasm_tenant_info *out)
         info->linear_resident = linear.own;
         info->linear_proportional = linear.proportional;
     }
-    return tell(out, info, sizeof *info);
+    return hkw_tell(out, info, sizeof *info);
 }
 
 size_t hak_wasm_tenant_resident(hak_wasm_tenant *tenant)
