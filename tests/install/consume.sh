@@ -139,7 +139,7 @@ case $case in
             if [[ $header == */lua.h ]]; then
                 pkg-config --exists luajit || continue
                 flags=($(pkg-config --cflags luajit))
-            elif [[ $header == */wasm_wasmtime.h ]]; then
+            elif [[ $header == */wasm_wasmtime*.h ]]; then
                 flags=()
                 for folder in ${WASMTIME//:/ }; do flags+=(-isystem "$folder"); done
                 [[ -n $WASMTIME ]] || continue

@@ -32,11 +32,11 @@ inline std::string binary_of(const std::string &text)
     return bytes;
 }
 
-// Seconds of a processor: locals that live through loops.
+// Many seconds of a processor: locals that live through loops.
 inline std::string slow()
 {
     std::string code = leb(1) + leb(1000) + I32;
-    for (unsigned i = 0; i < 10000; i++)
+    for (unsigned i = 0; i < 40000; i++)
         code += std::string("\x03\x40\x20\0\x0d\0\x0b", 7);
     for (unsigned i = 0; i < 1000; i++)
         code += "\x20" + leb(i) + "\x1a";

@@ -57,6 +57,13 @@ static int fails(void)
     return 3;
 }
 
+static int fails_at_length(void)
+{
+    for (int i = 0; i < 10000; i++)
+        putchar('l');
+    return 3;
+}
+
 static int crashes(void)
 {
     signal(SIGSEGV, SIG_DFL);
@@ -255,6 +262,7 @@ int main(int argc, char **argv)
                 {"without_config", without_config},
                 {"ends", ends},
                 {"fails", fails},
+                {"fails_at_length", fails_at_length},
                 {"crashes", crashes},
                 {"waits", waits},
                 {"begins_and_waits", begins_and_waits},

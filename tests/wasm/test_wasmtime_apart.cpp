@@ -185,12 +185,40 @@ TEST_CASE("the tenant's limits come first, and start no program", "[apart]")
     hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
 }
 
+TEST_CASE("code is within the tenant's limit as it is in the host", "[apart]")
+{
+    Nothing left;
+    Runtime runtime;
+    TenantOptions options;
+    hak_wasm_tenant *tenant = hak_wasm_tenant_new(runtime.host, &options);
+    const std::string binary = binary_of(GUEST);
+    size_t charged;
+    {
+        Apart apart(runtime, binary, Options(), tenant);
+        REQUIRE(apart.module != nullptr);
+        charged = info_of(tenant).linear_bytes;
+    }
+    hak_wasm_limits limits = {};
+    for (size_t less : {size_t(0), size_t(1), size_t(5000), charged - binary.size() - 1}) {
+        limits.linear_bytes = charged - less;
+        hak_wasm_tenant_limit(tenant, &limits);
+        Apart apart(runtime, binary, Options(), tenant);
+        CHECK(apart.error ==
+              (less == 0 ? "" : "hakmem: the module's code does not fit into the tenant's limit"));
+        CHECK(apart.info.outcome == (less == 0 ? HAK_WASMTIME_APART_DONE : HAK_WASMTIME_APART_REFUSED));
+    }
+    CHECK(info_of(tenant).linear_bytes == 0);
+    CHECK(info_of(tenant).linear_peak == charged);
+    hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+}
+
 TEST_CASE("a module that takes too long is given up, and the next one is served", "[apart]")
 {
     Nothing left;
     Runtime runtime;
     const std::string bomb = slow();
-    for (unsigned ms : {100, 400}) {
+    // On a busy machine the program takes a while to begin.
+    for (unsigned ms : {1000, 2000}) {
         Options options("compile", ms);
         options.bytes = size_t(4) << 30;
         const auto begun = Clock::now();
@@ -294,7 +322,7 @@ TEST_CASE("several threads have modules compiled at once", "[apart]")
     Nothing left;
     Runtime runtime;
     const std::string bomb = slow(), module = binary_of(GUEST);
-    const Options good, late("compile", 300), bad("fails");
+    const Options good, late("compile", 1500), bad("fails");
     std::atomic<int> wrong{0};
     const auto run = [&](unsigned first) {
         for (unsigned i = first; i < first + 6; i++) {

@@ -59,6 +59,8 @@ TEST_CASE("programs that are wrong are told, and nothing of them is left", "[apa
     } ways[] = {
         {"ends", HAK_WASMTIME_APART_START, "ended with status 0" + nothing},
         {"fails", HAK_WASMTIME_APART_START, "ended with status 3" + nothing + ": no such[31m thing"},
+        {"fails_at_length", HAK_WASMTIME_APART_START,
+         "ended with status 3" + nothing + ": " + std::string(199, 'l')},
         {"crashes", HAK_WASMTIME_APART_START, "was ended by signal 11" + nothing},
         {"without_config", HAK_WASMTIME_APART_START,
          "ended with status 2" + nothing + ": hakmem: there is no configuration"},
@@ -96,9 +98,9 @@ TEST_CASE("a program that waits is killed at the limit", "[apart]")
         CHECK(since(begun) < 300 + SLACK);
         for (const char *way : {"begins_and_waits", "answers_and_waits"}) {
             begun = Clock::now();
-            CHECK(failure(runtime, binary_of(SMALL), Options(way, 1000), HAK_WASMTIME_APART_TIME) ==
-                  "hakmem: the module takes more than 1000 ms to compile");
-            CHECK(since(begun) < 1000 + SLACK);
+            CHECK(failure(runtime, binary_of(SMALL), Options(way, 2000), HAK_WASMTIME_APART_TIME) ==
+                  "hakmem: the module takes more than 2000 ms to compile");
+            CHECK(since(begun) < 2000 + SLACK);
         }
         serve(runtime);
     }
@@ -131,7 +133,8 @@ TEST_CASE("options that are none, and programs that are not there", "[apart]")
     // A name of any length.
     const std::string name(5000, 'n');
     options.arguments[0] = name.c_str();
-    CHECK(failure(runtime, module, options, HAK_WASMTIME_APART_START).find("hakmem: \"nnnn") == 0);
+    CHECK(failure(runtime, module, options, HAK_WASMTIME_APART_START) ==
+          "hakmem: \"" + std::string(255, 'n') + "\" cannot be started: File name too long");
     // Nobody asks how it went.
     options.arguments[0] = "/nowhere";
     const auto *bytes = reinterpret_cast<const uint8_t *>(module.data());
@@ -317,8 +320,8 @@ TEST_CASE("hosts that ignore their children, or take the status of each", "[apar
         serve(runtime);
         CHECK(failure(runtime, binary_of(SMALL), Options("ends"), HAK_WASMTIME_APART_START) ==
               program_text("ended and has compiled nothing"));
-        CHECK(failure(runtime, slow(), Options("compile", 200), HAK_WASMTIME_APART_TIME) ==
-              "hakmem: the module takes more than 200 ms to compile");
+        CHECK(failure(runtime, slow(), Options("compile", 1000), HAK_WASMTIME_APART_TIME) ==
+              "hakmem: the module takes more than 1000 ms to compile");
         std::signal(SIGCHLD, handler);
         std::atomic<bool> over{false};
         std::thread taker([&] {
@@ -326,8 +329,8 @@ TEST_CASE("hosts that ignore their children, or take the status of each", "[apar
                 if (waitpid(-1, nullptr, WNOHANG) <= 0) std::this_thread::yield();
         });
         serve(runtime);
-        CHECK(failure(runtime, slow(), Options("compile", 200), HAK_WASMTIME_APART_TIME) ==
-              "hakmem: the module takes more than 200 ms to compile");
+        CHECK(failure(runtime, slow(), Options("compile", 1000), HAK_WASMTIME_APART_TIME) ==
+              "hakmem: the module takes more than 1000 ms to compile");
         over = true;
         taker.join();
     }

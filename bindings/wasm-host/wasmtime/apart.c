@@ -134,7 +134,7 @@ static wasmtime_error_t *without_answer(hkw_apart *a, const hkw_end *end, bool b
     else if (!end->taken) snprintf(how, sizeof how, "ended with status %d", WEXITSTATUS(end->status));
     first_line(output, line);
     return fail(a, begun ? HAK_WASMTIME_APART_DIED : HAK_WASMTIME_APART_START,
-                "hakmem: \"%s\" %s and has compiled nothing%s%s", name, how, line[0] ? ": " : "", line);
+                "hakmem: \"%.255s\" %s and has compiled nothing%s%s", name, how, line[0] ? ": " : "", line);
 }
 
 wasmtime_error_t *hkw_apart_other_engine(hkw_apart *a, wasmtime_error_t *why)
@@ -142,7 +142,7 @@ wasmtime_error_t *hkw_apart_other_engine(hkw_apart *a, wasmtime_error_t *why)
     wasm_name_t text;
     wasmtime_error_message(why, &text);
     wasmtime_error_t *error =
-        fail(a, HAK_WASMTIME_APART_ENGINE, "hakmem: \"%s\" compiles for another engine: %.*s",
+        fail(a, HAK_WASMTIME_APART_ENGINE, "hakmem: \"%.255s\" compiles for another engine: %.*s",
              a->options.program[0], (int)text.size, text.data);
     wasm_byte_vec_delete(&text);
     wasmtime_error_delete(why);
@@ -243,7 +243,7 @@ wasmtime_error_t *hkw_apart_compile(hkw_apart *a, const hak_wasm_host *host, con
         result = fail(a, HAK_WASMTIME_APART_START, "hakmem: no file in memory for a module to compile: %s",
                       strerror(error));
     } else if ((error = hkw_process_run(o->program, file, output, o->milliseconds, &end)) != 0) {
-        result = fail(a, HAK_WASMTIME_APART_START, "hakmem: \"%s\" cannot be started: %s", o->program[0],
+        result = fail(a, HAK_WASMTIME_APART_START, "hakmem: \"%.255s\" cannot be started: %s", o->program[0],
                       strerror(error));
     } else {
         result = read_answer(a, &end, file, output, code);

@@ -93,6 +93,8 @@ static void make_here(hak_wasmtime_module *m, const hkw_module *binary, const ui
     if (*error && binary->bytes) make_without_copy(m, folder, bytes, size, error);
 }
 
+static const char code_too_large[] = "hakmem: the module's code does not fit into the tenant's limit";
+
 /* By another program, which tries without the copy itself. */
 static void make_apart(hak_wasmtime_module *m, const hkw_module *binary, const uint8_t *bytes, size_t size,
                        hkw_apart *apart, wasmtime_error_t **error)
@@ -111,10 +113,14 @@ static void make_apart(hak_wasmtime_module *m, const hkw_module *binary, const u
         compiled = bytes;
         compiled_size = size;
     }
-    *error = wasmtime_module_deserialize(m->engine, code.bytes, code.size, &m->module);
-    if (*error) *error = hkw_apart_other_engine(apart, *error);
-    else if (folder)
+    /* wasmtime makes a copy of the code, which is within the limit as well. */
+    if (!pay(m, code.size)) {
+        *error = wasmtime_error_new(code_too_large);
+    } else if ((*error = wasmtime_module_deserialize(m->engine, code.bytes, code.size, &m->module)) != NULL) {
+        *error = hkw_apart_other_engine(apart, *error);
+    } else if (folder) {
         hak_wasm_code_put(folder, runtime, compiled, compiled_size, code.bytes, code.size, NULL, 0);
+    }
     hkw_code_end(&code);
 }
 
@@ -130,8 +136,7 @@ static const char *compile(hak_wasmtime_module *m, const hkw_module *binary, con
     if (binary->broken) return binary->broken;
     if (binary->memories > HAK_WASMTIME_MEMORIES)
         return "hakmem: the module has more linear memories than an instance may have";
-    if (!pay(m, code_bytes(m->module) + (size_t)binary->kept))
-        return "hakmem: the module's code does not fit into the tenant's limit";
+    if (!pay(m, code_bytes(m->module) + (size_t)binary->kept)) return code_too_large;
     return NULL;
 }
 
