@@ -185,6 +185,23 @@ TEST_CASE("a program has three descriptors, its own signals and low limits", "[a
           nothing + "core 0, cpu 62, memory 1, first 1000");
 }
 
+TEST_CASE("a program may be named behind one that starts it", "[apart]")
+{
+    Nothing left;
+    Runtime runtime;
+    Options options;
+    const char *const nice[] = {"/usr/bin/env", "nice", "-n", "10", COMPILER, "compile", nullptr};
+    options.program = nice;
+    CHECK(failure(runtime, binary_of(GUEST), options, HAK_WASMTIME_APART_DONE) == "");
+    options.milliseconds = 1000;
+    CHECK(failure(runtime, slow(), options, HAK_WASMTIME_APART_TIME) ==
+          "hakmem: the module takes more than 1000 ms to compile");
+    const char *const missing[] = {"/usr/bin/env", "/nowhere", nullptr};
+    options.program = missing;
+    CHECK(failure(runtime, binary_of(SMALL), options, HAK_WASMTIME_APART_START).find("/nowhere") !=
+          std::string::npos);
+}
+
 TEST_CASE("a program that writes without end takes no more memory than it may", "[apart]")
 {
     Nothing left;

@@ -1,6 +1,7 @@
 /* The host's side of a module that another program compiles: request, answer, and what went wrong. */
 #define _GNU_SOURCE
 #include "apart.h"
+#include "process.h"
 
 #include "common/pipe.h"
 

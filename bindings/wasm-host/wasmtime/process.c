@@ -1,6 +1,5 @@
-/* A program that is started, waited for and killed at a deadline. */
 #define _GNU_SOURCE
-#include "apart.h"
+#include "process.h"
 
 #include "common/clock.h"
 
