@@ -33,7 +33,8 @@
  *              behind, whatever the program does.
  *   Structs    that begin with their size may come from another version of this header, as in hakmem.h.
  *   System     Linux with memfd_create. Where there is no pidfd_open (Linux 5.3), the end of a program is
- *              noticed up to 10 ms late.
+ *              noticed up to 10 ms late. Where the program has no /proc, options.bytes limits all of its
+ *              address space.
  *   Since      0.1.
  */
 #ifndef HAKMEM_WASM_WASMTIME_APART_H
@@ -94,15 +95,15 @@ typedef struct hak_wasmtime_apart_info {
     }
 
 /* Does what hak_wasmtime_module_load does, but lets options->program compile. The tenant's limits on modules
- * come first and start nothing. The program has this process' environment and folder; an empty standard
- * input as far as it is concerned, see hak_wasmtime_compile_main; no other descriptor of this process; and no
- * signal blocked or ignored. What it prints is kept, up to 4 KiB, and its first line is in the error if it
- * fails. The program is killed at a limit, with all other processes of its process group. The memory that it
- * takes is nobody's in the host's accounts. info NULL = nobody wants it. Returns NULL with an error, whose
- * kind is in *info. It works, too, where the host ignores SIGCHLD or another thread waits for all children,
- * but cpu_milliseconds is then 0, and a crash may be told as the end of the program.
- * Cost: that of starting the program and loading wasmtime, some milliseconds; wasmtime's to compile on one
- * thread; copies of the module and of its code. */
+ * come first and start nothing. The program has this process' environment and folder, the request as its
+ * standard input, no other descriptor of this process, and no signal blocked or ignored. What it prints is
+ * kept, up to 4 KiB, and its first line is in the error if it fails. At a limit the program is killed with all
+ * other processes of its process group. No tenant is charged with the memory that the program takes. info
+ * NULL = nobody wants it. Returns NULL with an error, whose kind is in *info. Where the host ignores SIGCHLD,
+ * or another thread waits for all children, the call works, but cpu_milliseconds is 0 and an error does not
+ * say how the program ended.
+ * Cost: that of starting the program and loading wasmtime, some 10 ms; wasmtime's to compile on one thread;
+ * copies of the module and of its code. */
 HAK_API hak_wasmtime_module *hak_wasmtime_module_apart(hak_wasm_tenant *tenant, wasm_engine_t *engine,
                                                        const wasmtime_linker_t *linker, const uint8_t *bytes,
                                                        size_t size, const hak_wasmtime_apart_options *options,
