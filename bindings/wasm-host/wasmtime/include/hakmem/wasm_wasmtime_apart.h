@@ -29,8 +29,8 @@
  *   Units      sizes are bytes, times are milliseconds.
  *   Threads    any thread may call any function, several at the same time. Each call starts a process of its
  *              own, so all calls together may take the limits of one as often as there are calls.
- *   Errors     a wasmtime_error_t that the caller deletes. No call leaves a process, a descriptor or memory
- *              behind, whatever the program does.
+ *   Errors     a wasmtime_error_t that the caller deletes. No call leaves a descriptor or memory behind, nor
+ *              a process, unless what the program starts leaves the program's process group.
  *   Structs    that begin with their size may come from another version of this header, as in hakmem.h.
  *   System     Linux with memfd_create. Where there is no pidfd_open (Linux 5.3), the end of a program is
  *              noticed up to 10 ms late. Where the program has no /proc, options.bytes limits all of its
