@@ -298,3 +298,109 @@ TEST_CASE("verdicts: of many windows all are looked at")
     CHECK(g.bytes_a_window == 1024);
     CHECK(g.bytes_an_hour == Approx(12 * 1024));
 }
+
+namespace
+{
+
+// A site whose live bytes take these values at the marks, each time in a block that is new, and at last this one.
+hak_profile_growth of_levels(const std::vector<size_t> &levels)
+{
+    Plain p;
+    p.start(exact_options());
+    for (size_t n : levels) {
+        p.until_next(7, n != 0, n);
+        p.mark();
+        p.space.os.now += 60 * SECOND;
+    }
+    return p.only(7);
+}
+
+} // namespace
+
+TEST_CASE("verdicts: garbage that falls and rises to new heights is no vector that doubles")
+{
+    // What one line of a program in Lua left to the collector, whose runs came at ever greater distances.
+    const hak_profile_growth g =
+        of_levels({24064, 2048, 8192,  61440, 3584,  11776, 25600,  27648, 24064, 24064,  46592,  220160,
+                   46080, 512,  17920, 2560,  83968, 44544, 108032, 55296, 8704,  123904, 175104, 348160});
+    CHECK_FALSE(g.leak);
+    CHECK(g.trend == HAK_PROFILE_GROWS);
+}
+
+TEST_CASE("verdicts: a table that began to fill a few windows ago does not leak yet")
+{
+    std::vector<size_t> levels(20, 0);
+    for (size_t n : {3072, 12288, 12288, 24576, 24576, 49152})
+        levels.push_back(n);
+    CHECK_FALSE(of_levels(levels).leak);
+    std::vector<size_t> longer(levels);
+    longer.insert(longer.end(), {49152, 49152, 49152, 98304, 98304, 98304, 98304, 98304, 98304});
+    CHECK(of_levels(longer).leak);
+}
+
+TEST_CASE("verdicts: some few tenants are not what each window leaves behind")
+{
+    // Tenants that come in a window and go in another one, 99 = not yet.
+    const std::pair<unsigned, unsigned> tenants[] = {
+        {0, 13},  {1, 99},  {2, 99},  {2, 13},  {3, 13},  {4, 13},  {5, 7},   {8, 13},  {8, 17}, {12, 22},
+        {14, 99}, {15, 22}, {17, 99}, {19, 99}, {20, 99}, {20, 99}, {22, 99}, {23, 99}, {23, 99}};
+    Plain p;
+    p.start(exact_options());
+    std::multimap<unsigned, void *> going;
+    for (unsigned w = 0; w < 24; w++) {
+        for (const auto &[comes, goes] : tenants)
+            if (comes == w) going.emplace(goes, hak_alloc_cs(p.ctx, 65536, 0, 7));
+        for (; !going.empty() && going.begin()->first == w; going.erase(going.begin()))
+            hak_free(p.ctx, going.begin()->second);
+        p.mark();
+        p.space.os.now += 60 * SECOND;
+    }
+    CHECK_FALSE(p.only(7).leak);
+}
+
+TEST_CASE("verdicts: what a collector frees at last is nothing that the windows left behind")
+{
+    // A full cache of which each window replaces some blocks; a collector that runs once frees these.
+    Plain p;
+    p.start(exact_options());
+    std::vector<void *> cache, garbage;
+    Random random(3);
+    for (unsigned w = 0; w < 24; w++) {
+        for (unsigned i = w < 16 ? 60 : 70; i; i--) {
+            void *block = hak_alloc_cs(p.ctx, 1024, 0, 7);
+            if (cache.size() < 540) {
+                cache.push_back(block);
+                continue;
+            }
+            std::swap(cache[random.below(cache.size())], block);
+            garbage.push_back(block);
+        }
+        for (; w == 16 && !garbage.empty(); garbage.pop_back())
+            hak_free(p.ctx, garbage.back());
+        p.mark();
+        p.space.os.now += 60 * SECOND;
+    }
+    CHECK_FALSE(p.only(7).leak);
+}
+
+TEST_CASE("verdicts: a vector whose entries are all there is full")
+{
+    const bool all = GENERATE(true, false);
+    Plain p;
+    p.start(exact_options());
+    const hak_label vector = hak_label_define(p.ctx, "vector"), entry = hak_label_define(p.ctx, "entry");
+    void *room = nullptr;
+    // After half of the time entries are only replaced; the vector has grown once since.
+    for (unsigned w = 1; w <= 26; w++) {
+        for (unsigned i = 0; i < 20 && (!all || w <= 12); i++)
+            if (!hak_alloc_cs(p.ctx, 512, entry, 7)) FAIL("no memory");
+        for (unsigned at : {1, 2, 4, 8, 16})
+            if (at == w) room = hak_realloc_cs(p.ctx, room, at * 4096, vector, 7);
+        p.mark();
+        p.space.os.now += 60 * SECOND;
+    }
+    Look seen = look(p.ctx);
+    REQUIRE(seen.all.size() == 2);
+    for (const hak_profile_growth &g : seen.all)
+        CHECK(g.leak == !all);
+}

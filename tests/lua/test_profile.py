@@ -326,6 +326,29 @@ class Module(Case):
         )
         self.assertEqual(out.replace(".0", ""), "400")
 
+    def test_coroutines_that_have_just_begun(self):
+        """The runtime makes the record of a coroutine's first call before any function runs there."""
+        code = """
+local hakmem = require 'hakmem'
+hakmem.profile.start{mode = arg[1]}
+local kept = {}
+for i = 1, 500 do
+  kept[i] = coroutine.create(function(n)
+    coroutine.yield(n)
+  end)
+  coroutine.resume(kept[i], i)
+end
+for _, stack in ipairs(hakmem.profile.report().stacks) do
+  local line
+  for _, frame in ipairs(stack.frames) do line = line or frame.line end
+  if stack.live_blocks >= 500 and stack.label ~= 'strtab' then print(line) end
+end
+"""
+        for mode in ("exact", "lines"):
+            lines = self.run_code(code.replace("arg[1]", f"'{mode}'")).split()
+            self.assertTrue(set(lines) <= {"6", "7", "8"}, lines)
+            self.assertIn("6", lines)
+
     def test_bad_arguments(self):
         for call, expected in (
             ("h.profile(1)", "bad argument"),

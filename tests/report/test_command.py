@@ -146,6 +146,17 @@ class Text(Case):
         self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f]")
         self.assertEqual(text, hakmem("report", "-", stdin=self.file.read_bytes()).stdout.decode())
 
+    def test_leaks_beside_free_lists_that_nobody_follows(self):
+        note = "CPython hands them out again from free lists, and this profile does not follow that.\n"
+        report = json.loads(self.file.read_text())
+        for reused, noted in (("not asked for", True), ("followed", False), (None, False)):
+            report["contexts"][0]["reused"] = reused
+            if reused is None:
+                del report["contexts"][0]["reused"]
+            self.assertEqual(note in self.text("report", self.write("lists.json", report)), noted, reused)
+        report["contexts"][0] |= {"reused": "not asked for", "verdicts": report["contexts"][0]["verdicts"][:0]}
+        self.assertNotIn(note, self.text("report", self.write("lists.json", report)))
+
     def test_what_a_report_leaves_out_is_not_shown_as_nothing(self):
         def head(process, memory):
             bare = {"schema": "hakmem-report/1", "process": process, "memory": memory, "contexts": [{"name": "vm"}]}

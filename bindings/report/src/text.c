@@ -94,6 +94,11 @@ static bool verdicts(FILE *out, const hkr_context *c)
     if (!all) return false;
     for (size_t i = 0; i < n; i++)
         verdict(out, c, all[i]);
+    if (urgency(all[0]) == 2 && *c->reused && strcmp(c->reused, "followed") != 0)
+        fputs("  A line that makes tuples, lists, dicts or numbers for a moment may stand here for one that "
+              "keeps them:\n"
+              "  CPython hands them out again from free lists, and this profile does not follow that.\n",
+              out);
     free(all);
     return true;
 }

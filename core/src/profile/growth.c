@@ -141,7 +141,7 @@ static bool was_higher(const history *h, size_t at, double grown)
 typedef struct heights {
     size_t count, rest; /* moments since the last one */
     size_t longest;     /* from one to the next, of the later half of them */
-    bool doubles;       /* each by much of what there was: a vector that grows */
+    bool doubles;       /* each by much of what there was, and none was left again: a vector that grows */
 } heights;
 
 static heights heights_of(const part *p)
@@ -150,12 +150,13 @@ static heights heights_of(const part *p)
     heights h = {.longest = 1, .doubles = true};
     double least = p->grown / (double)(p->n - 1) / 4, high = p->y[0];
     for (size_t i = 1; i < p->n; i++) {
+        h.doubles = h.doubles && p->y[i] >= high / 2; /* garbage falls, a vector keeps what it has */
         if (p->y[i] < high + least) continue;
         h.doubles = h.doubles && p->y[i] >= 1.4 * high;
         high = p->y[i];
         at[h.count++] = i;
     }
-    h.doubles = h.doubles && h.count >= 3;
+    h.doubles = h.doubles && h.count >= 4;
     for (size_t i = h.count / 2; i < h.count; i++)
         if (i && at[i] - at[i - 1] > h.longest) h.longest = at[i] - at[i - 1];
     h.rest = p->n - 1 - (h.count ? at[h.count - 1] : 0);
@@ -202,12 +203,32 @@ static bool stays_up(const part *p)
     return left >= 0.8 * then && p->y[p->n - 1] - then >= then - left;
 }
 
+/* If it fell, as garbage does when a collector runs: the least of what lived since then grew in both halves of
+ * the time until the last fall. That of a cache which is full did not. */
+static bool rises_below(const part *p)
+{
+    double least[POINTS_MOST], high = p->y[0];
+    for (size_t i = p->n; i--;)
+        least[i] = i + 1 < p->n && least[i + 1] < p->y[i] ? least[i + 1] : p->y[i];
+    size_t fall = 0;
+    for (size_t i = 1; i < p->n; i++) {
+        if (high - p->y[i] > p->even / 4 && p->y[i] < p->y[i - 1] && p->y[i] == least[i]) fall = i;
+        if (p->y[i] > high) high = p->y[i];
+    }
+    size_t half = fall / 2;
+    return half < 2 || (least[half] - least[0] >= p->all.slope * (p->x[half] - p->x[0]) / 4 &&
+                        least[fall] - least[half] >= p->all.slope * (p->x[fall] - p->x[half]) / 4);
+}
+
 /* Each window left something behind: of the windows that are long over, the later ones left as much as the
  * earlier ones, and about as much as the growth. If blocks are only replaced, windows leave more than the
- * growth. */
+ * growth. If some few windows left it all, these may be the tenants that are there at present. */
 static bool leaves_behind(const part *p)
 {
-    size_t old = p->n - 1 - p->n / 4, half = old / 2;
+    size_t old = p->n - 1 - p->n / 4, half = old / 2, windows = 0;
+    for (size_t i = 1; i <= old; i++)
+        windows += p->left[i] > p->left[i - 1];
+    if (3 * windows < old) return false;
     double early = p->left[half] - p->left[0], late = p->left[old] - p->left[half],
            grown = p->all.slope * (p->x[old] - p->x[0]);
     return early >= late / 2 && late >= early / 2 && early + late >= grown / 2 && early + late <= 2 * grown;
@@ -218,22 +239,56 @@ static bool is_even(const part *p)
     return p->even >= p->grown / 2;
 }
 
+static bool fills(const part *p, const heights *high)
+{
+    return has_stopped(high) || (!high->doubles && (falls_off(p) || !goes_on(p)));
+}
+
 static hak_profile_trend judge_part(const history *h, size_t from, const part *p)
 {
     heights high = heights_of(p);
-    if (has_stopped(&high) || (!high.doubles && (falls_off(p) || !goes_on(p)))) return HAK_PROFILE_FILLS;
+    if (fills(p, &high)) return HAK_PROFILE_FILLS;
     if (p->grown < (double)LEAK_LEAST || was_higher(h, from, p->grown)) return HAK_PROFILE_GROWS;
     /* The blocks that live at both ends are the same samples, which have the same error. */
     double error = hk_root(h->var[from] + h->var[h->n - 1] - 2 * h->left_var[from]);
-    if (high.doubles && p->grown > 3 * error) return HAK_PROFILE_LEAKS;
+    /* A growth that has just begun must prove itself by the blocks that stay. */
+    bool is_long = 3 * p->n >= h->n;
+    if (high.doubles && is_long && p->grown > 3 * error) return HAK_PROFILE_LEAKS;
     if (!is_even(p)) return HAK_PROFILE_GROWS;
     /* Blocks that stay are proof of themselves, so that fewer samples will do. */
     bool known = !h->bounded, fell = was_higher(h, from + p->n / 2, p->grown);
     if (known && !fell && stays_up(p) && p->grown > 2 * error) return HAK_PROFILE_LEAKS;
-    if (p->grown <= 3 * error || p->late.slope < 0.75 * p->early.slope) return HAK_PROFILE_GROWS;
+    if (!is_long || p->grown <= 3 * error || p->late.slope < 0.75 * p->early.slope) return HAK_PROFILE_GROWS;
     if (is_steady(p)) return HAK_PROFILE_LEAKS;
-    return known && p->early.slope >= p->late.slope / 4 && leaves_behind(p) ? HAK_PROFILE_LEAKS
-                                                                            : HAK_PROFILE_GROWS;
+    bool behind = known && p->early.slope >= p->late.slope / 4 && leaves_behind(p) && rises_below(p);
+    return behind ? HAK_PROFILE_LEAKS : HAK_PROFILE_GROWS;
+}
+
+static hak_site site_of(const hk_profile *k, const hk_stack *s)
+{
+    return k->counted ? 0 : ((const hk_sampled *)s)->site;
+}
+
+/* Two stacks that differ by nothing but the label. */
+static bool is_same_place(const hk_profile *k, const hk_stack *s, const hk_stack *t)
+{
+    return (s->depth || site_of(k, s)) && t->depth == s->depth && site_of(k, t) == site_of(k, s) &&
+           memcmp(hk_stack_frames(k, t), hk_stack_frames(k, s), s->depth * sizeof(uintptr_t)) == 0;
+}
+
+/* The entries of a vector are often made where it grows. It rests too long to show by itself that they are all
+ * there. */
+static bool entries_are_full(const hk_profile *k, const hk_stack *s, size_t from, double grown)
+{
+    HK_EACH_STACK(k, t)
+    {
+        history h = {0};
+        if (t == s || !is_same_place(k, s, t) || !take_points(k, t, &h)) continue;
+        part p = part_of(&h, from);
+        heights high = heights_of(&p);
+        if (p.grown >= grown && !high.doubles && fills(&p, &high)) return true;
+    }
+    return false;
 }
 
 /* ---- What is said --------------------------------------------------------------------------------- */
@@ -307,7 +362,13 @@ bool hk_profile_growth(hk_profile *k, const hk_stack *s, hak_profile_growth *out
             continue;
         if (!left) take_left(k, s, &h);
         left = true;
-        if (!examine(&h, from, &g) || (any && !g.leak)) continue;
+        if (!examine(&h, from, &g)) continue;
+        part p = part_of(&h, from);
+        if (g.leak && heights_of(&p).doubles && entries_are_full(k, s, from, p.grown)) {
+            g.leak = false;
+            g.trend = HAK_PROFILE_FILLS;
+        }
+        if (any && !g.leak) continue;
         any = true;
         *out = g;
         out->stack = hk_stack_id(k, s);

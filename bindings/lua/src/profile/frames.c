@@ -345,6 +345,22 @@ static size_t walk_trace(hkl_frames *f, int32_t number, const hkl_asker *asker, 
     return 1;
 }
 
+/* A coroutine runs no function yet when the runtime makes the record of its first call: that is the one at the
+ * bottom of its stack. 0 = it is another case. */
+static size_t number_of_first(hkl_frames *f, lua_State *L, uintptr_t *out, size_t room)
+{
+    lua_Debug ar;
+    if (room == 0 || lua_status(L) != 0 || lua_gettop(L) < 1 || !lua_isfunction(L, 1)) return 0;
+    const bool main = lua_pushthread(L);
+    lua_pop(L, 1);
+    if (main) return 0;
+    lua_pushvalue(L, 1);
+    if (!lua_getinfo(L, ">S", &ar) || *ar.what == 'C') return 0;
+    const hak_lua_frame frame = {HAK_LUA_FRAME_LUA, source_of(f, &ar), "", ar.linedefined, ar.linedefined};
+    *out = number_unnamed(f, &frame);
+    return 1;
+}
+
 static size_t walk(hkl_frames *f, int32_t trace, const hkl_asker *asker, unsigned most, uintptr_t *out,
                    size_t room)
 {
@@ -397,7 +413,10 @@ size_t hkl_frames_walk(hkl_frames *f, const hkl_asker *asker, unsigned most, uin
     const void *global = (const void *)hkl_thread_word(asker->L, hkl_thread_layout_now.global_at);
     const int32_t trace = hkl_trace_running(global, &base);
     /* Of another thread than the trace's is a stack that the collector moves. */
-    if (trace == 0 || !hkl_trace_runs_on(global, asker->L)) return walk(f, 0, asker, most, out, room);
+    if (trace == 0 || !hkl_trace_runs_on(global, asker->L)) {
+        const size_t n = walk(f, 0, asker, most, out, room);
+        return n != 0 ? n : number_of_first(f, asker->L, out, room);
+    }
     /* as the runtime does before it raises an error from a trace */
     uintptr_t *stack = (uintptr_t *)(void *)((char *)asker->L + hkl_trace_layout_now.base_at);
     const uintptr_t before = *stack;
