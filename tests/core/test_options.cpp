@@ -1,5 +1,6 @@
 // Structs with their size first, of programs that were compiled with another version of the header.
 #include "heap.h"
+#include "system.h"
 
 #include <hakmem/learn.h>
 #include <hakmem/policy.h>
@@ -411,7 +412,8 @@ TEST_CASE("hak_space_options_init and hak_os_init touch what the size says")
     CHECK(os.known.clock(os.known.user) > 0);
     CHECK(all_bytes(&os.known.populate, sizeof os.known.populate, 0xEE));
     hak_os_init(&os.known, sizeof os);
-    CHECK((os.known.populate && all_bytes(os.more, sizeof os.more, 0)));
+    lacks(os.known.populate);
+    CHECK(all_bytes(os.more, sizeof os.more, 0));
     options.os = &os.known;
     CHECK(hak_space_options_error(&options) == nullptr);
 }

@@ -1,5 +1,6 @@
 // Chunks that may be huge pages: which are, and what of them goes back to the system, by the real functions.
 #include "heap.h"
+#include "system.h"
 
 #include <algorithm>
 #include <vector>
@@ -66,7 +67,8 @@ TEST_CASE("where a chunk may be a huge page, what of it nobody used goes back wi
         CHECK(hak_usable_size(ctx, kept) >= 100);
         return watched.most;
     };
-    CHECK(most(1) == 2 * MiB); // all of the second one, of which a half was used
+    if (system_is("linux")) CHECK(most(1) == 2 * MiB); // all of the second one, of which a half was used
+    else CHECK(most(1) < 2 * MiB);
     CHECK(most(HAK_NONE) < 2 * MiB);
 }
 
@@ -84,7 +86,8 @@ TEST_CASE("the end of a large context takes few calls; a chunk that may be a hug
         return stats_of(observer).retained_bytes;
     };
     CHECK(left(HAK_NONE) > 2 * MiB + 512 * KiB);
-    CHECK(left(1) < 2 * MiB); // of two chunks, the rest of the first
+    if (system_is("linux")) CHECK(left(1) < 2 * MiB); // of two chunks, the rest of the first
+    else CHECK(left(1) == left(HAK_NONE));
 }
 
 TEST_CASE("huge_from: new chunks are advised when so much is in use")

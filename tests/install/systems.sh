@@ -279,6 +279,26 @@ PYTHON
         # luarocks refuses by itself.
         grep -qx 'supported_platforms = { "linux" }' "$SOURCE/bindings/lua/hakmem-$VERSION-1.rockspec" || fail "the rock is for all systems"
         ;;
+    aarch64_core)
+        # The core's tests in C++, by qemu-user. Catch2 2 is one header, which Debian has for all systems.
+        cross_linux aarch64
+        needs_program aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
+        [[ -e /usr/include/catch2/catch.hpp ]] || skip "no header of Catch2 2 (Debian package: catch2, of Debian 12)"
+        mkdir catch
+        ln -s /usr/include/catch2 catch/catch2
+        cat >catch/Catch2Config.cmake <<'CMAKE'
+set(Catch2_VERSION 2)
+add_library(Catch2::Catch2 INTERFACE IMPORTED)
+set_target_properties(Catch2::Catch2 PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${CMAKE_CURRENT_LIST_DIR}")
+CMAKE
+        CXX=aarch64-linux-gnu-g++ configure "$scratch/build" $(parts OFF) -DHAKMEM_BUILD_TESTS=ON -DHAKMEM_WERROR=ON \
+            "-DCMAKE_TOOLCHAIN_FILE=$SOURCE/cmake/toolchains/linux.cmake" -DHAKMEM_PROCESSOR=aarch64 \
+            -DHAKMEM_TEST_LONG=OFF -DHAKMEM_TEST_LATER=OFF "-DCatch2_DIR=$PWD/catch"
+        "$CMAKE" --build "$scratch/build" --parallel 2 --target core_tests test_cpp cpp_plain >build.log ||
+            { tail -n 40 build.log; fail "build"; }
+        ctest --test-dir "$scratch/build" --parallel 2 --output-on-failure --no-tests=error \
+            -R "^(core_($(<"$scratch/build/tests/core_tests.txt"))|cpp_(header|plain))\$" || fail "tests under qemu"
+        ;;
     aarch64_wasm)
         # A guest in each runtime, and its reset, as tests of what is installed have them.
         cross_aarch64

@@ -24,8 +24,8 @@
 namespace test
 {
 
-// How much of the long loops to run: all in a release build, part of it under sanitizers and in debug.
-#if defined(TEST_SLOW_BUILD) || !defined(NDEBUG)
+// How much of the long loops to run: all in a release build, part of it under sanitizers, emulators and in debug.
+#if defined(TEST_SLOW_BUILD) || defined(TEST_EMULATED) || !defined(NDEBUG)
 constexpr size_t EFFORT = 1;
 #else
 constexpr size_t EFFORT = 8;

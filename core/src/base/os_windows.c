@@ -107,7 +107,7 @@ size_t hk_os_reserve(const hak_os *os)
 /* The table is such a one by itself. */
 HAK_API bool hak_os_counted(hak_os *os)
 {
-    return os->commit == os_commit && os->decommit == os_decommit;
+    return os->reserve == os_reserve && os->commit == os_commit && os->decommit == os_decommit;
 }
 
 size_t hk_os_page(void)

@@ -1,4 +1,5 @@
-/* Pages as Windows has them: reserved at multiples of 64 KiB, committed by pages, released as a whole. */
+/* Pages as Windows has them: reserved at multiples of 64 KiB, committed by pages, released as a whole. More than the
+ * machine has nobody can commit: so what is reserved is mapped without MAP_NORESERVE. */
 #define _GNU_SOURCE
 #include "windows.h"
 
@@ -55,7 +56,7 @@ static void set(reservation *r, const char *p, size_t n, unsigned char state)
 
 static void *anywhere(size_t n)
 {
-    char *p = mmap(NULL, n + STEP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *p = mmap(NULL, n + STEP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) return NULL;
     char *start = (char *)(((uintptr_t)p + STEP - 1) & ~(uintptr_t)(STEP - 1));
     if (start > p) munmap(p, (size_t)(start - p));
@@ -69,8 +70,7 @@ static void *reserve(char *at, size_t n)
     at = (char *)((uintptr_t)at & ~(uintptr_t)(STEP - 1));
     if (n == 0 || n > (size_t)1 << 47 || count == MOST) return NULL;
     char *p =
-        at ? mmap(at, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0)
-           : anywhere(n);
+        at ? mmap(at, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) : anywhere(n);
     if (p == MAP_FAILED || !p) return NULL;
     unsigned char *pages =
         mmap(NULL, n / PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -105,6 +105,7 @@ static BOOL decommit(char *p, size_t n)
 {
     reservation *r = holder(&p, &n);
     if (!r) broken("decommit outside of a reservation", p, n);
+    munlock(p, n); /* Linux would not take locked pages back */
     if (madvise(p, n, MADV_DONTNEED) != 0 || mprotect(p, n, PROT_NONE) != 0) return FALSE;
     set(r, p, n, 0);
     return 1;
@@ -145,9 +146,17 @@ BOOL VirtualProtect(void *at, size_t n, DWORD protection, DWORD *before)
     return ok;
 }
 
-/* Of addresses that are not reserved the system's list tells; `from` is in none of the reservations. */
+/* Of addresses that are not reserved the system's list tells; `from` is in none of the reservations. The rest of a step
+ * before a reservation is told without the list, which has thousands of lines then. */
 static void query_free(uintptr_t from, MEMORY_BASIC_INFORMATION *region)
 {
+    char *next = (char *)((from + STEP - 1) & ~(uintptr_t)(STEP - 1));
+    for (size_t i = 0; i < count; i++) {
+        if (all[i].p != next) continue;
+        region->State = MEM_FREE;
+        region->RegionSize = (uintptr_t)next - from;
+        return;
+    }
     FILE *maps = fopen("/proc/self/maps", "r");
     uintptr_t a, b, end = (uintptr_t)1 << 47;
     region->State = MEM_FREE;
@@ -162,6 +171,18 @@ static void query_free(uintptr_t from, MEMORY_BASIC_INFORMATION *region)
     region->RegionSize = end - from;
 }
 
+/* The first page from `first` on, before `end`, that has another state. */
+static size_t run_end(const unsigned char *pages, size_t first, size_t end)
+{
+    enum { ROW = 4096 };
+    size_t i = first;
+    while (end - i > ROW && memcmp(pages + i, pages + i + 1, ROW) == 0)
+        i += ROW;
+    while (i < end && pages[i] == pages[first])
+        i++;
+    return i;
+}
+
 size_t VirtualQuery(const void *at, MEMORY_BASIC_INFORMATION *region, size_t size)
 {
     char *p = (char *)at;
@@ -173,10 +194,8 @@ size_t VirtualQuery(const void *at, MEMORY_BASIC_INFORMATION *region, size_t siz
     if (!r) {
         query_free((uintptr_t)p, region);
     } else {
-        size_t first = (size_t)(p - r->p) / PAGE, i = first;
-        while (i < r->n / PAGE && r->pages[i] == r->pages[first])
-            i++;
-        region->RegionSize = (i - first) * PAGE;
+        size_t first = (size_t)(p - r->p) / PAGE;
+        region->RegionSize = (run_end(r->pages, first, r->n / PAGE) - first) * PAGE;
         region->State = r->pages[first] & COMMITTED ? MEM_COMMIT : MEM_RESERVE;
     }
     pthread_mutex_unlock(&lock);
