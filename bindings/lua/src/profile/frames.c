@@ -346,9 +346,11 @@ static size_t walk_trace(hkl_frames *f, int32_t number, const hkl_asker *asker, 
 }
 
 /* A coroutine runs no function yet when the runtime makes the record of its first call: that is the one at the
- * bottom of its stack. 0 = it is another case. */
+ * bottom of its stack. 0 = it is another case. The runtimes from 5.2 on have room for the two values that are
+ * pushed; LuaJIT would move the stack for them, and has no such records. */
 static size_t number_of_first(hkl_frames *f, lua_State *L, uintptr_t *out, size_t room)
 {
+#if LUA_VERSION_NUM >= 502
     lua_Debug ar;
     if (room == 0 || lua_status(L) != 0 || lua_gettop(L) < 1 || !lua_isfunction(L, 1)) return 0;
     const bool main = lua_pushthread(L);
@@ -359,6 +361,10 @@ static size_t number_of_first(hkl_frames *f, lua_State *L, uintptr_t *out, size_
     const hak_lua_frame frame = {HAK_LUA_FRAME_LUA, source_of(f, &ar), "", ar.linedefined, ar.linedefined};
     *out = number_unnamed(f, &frame);
     return 1;
+#else
+    (void)f, (void)L, (void)out, (void)room;
+    return 0;
+#endif
 }
 
 static size_t walk(hkl_frames *f, int32_t trace, const hkl_asker *asker, unsigned most, uintptr_t *out,
