@@ -310,7 +310,7 @@ constexpr size_t SMALLEST_STACK = 128 * KiB; // glibc gives no smaller one there
 constexpr size_t SMALLEST_STACK = 16 * KiB;
 #endif
 
-TEST_CASE("profile faults: a thread with a stack of 16 KiB")
+TEST_CASE("profile faults: a thread with the smallest stack")
 {
     for (const Kind &kind : KINDS) {
         CAPTURE(kind.name);

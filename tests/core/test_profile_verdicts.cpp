@@ -404,3 +404,27 @@ TEST_CASE("verdicts: a vector whose entries are all there is full")
     for (const hak_profile_growth &g : seen.all)
         CHECK(g.leak == !all);
 }
+
+TEST_CASE("verdicts: the last window may become long enough to count while they are found")
+{
+    Plain p;
+    p.start(exact_options());
+    const hak_label vector = hak_label_define(p.ctx, "vector"), entry = hak_label_define(p.ctx, "entry");
+    void *room = nullptr;
+    for (unsigned w = 1; w <= 33; w++) {
+        for (unsigned i = 0; w > 20 && i < 20; i++)
+            if (!hak_alloc_cs(p.ctx, 512, entry, 7)) FAIL("no memory");
+        for (unsigned at : {1, 2, 4, 8})
+            if (20 + at == w) room = hak_realloc_cs(p.ctx, room, at * 8192, vector, 7);
+        p.mark();
+        p.space.os.now += 60 * SECOND;
+    }
+    const uint64_t long_enough = p.space.os.now - 30 * SECOND, step = 1000;
+    for (unsigned before = 0; before < 10; before++) {
+        p.space.os.now = long_enough - before * step;
+        p.space.os.goes_on = step;
+        const size_t found = look(p.ctx).all.size();
+        p.space.os.goes_on = 0;
+        CHECK(found > 0);
+    }
+}

@@ -76,7 +76,7 @@ const hak_os *FakeOs::table()
     };
     table_.clock = [](void *u) {
         __atomic_fetch_add(&self(u)->counts.clock, 1, __ATOMIC_RELAXED); /* threads ask without a lock */
-        return self(u)->now.load();
+        return self(u)->now.fetch_add(self(u)->goes_on);
     };
     return &table_;
 }

@@ -89,6 +89,7 @@ class FakeOs
     OsCounts counts;
     uint64_t failed = 0;          // requests refused by order of the test
     std::atomic<uint64_t> now{1}; // the clock, in nanoseconds
+    uint64_t goes_on = 0;         // by so much each time that somebody reads it
     size_t largest_reserve = 0;
 
   private:

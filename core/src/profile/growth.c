@@ -41,12 +41,11 @@ static bool is_short(const hk_mark *m, uint64_t first_ns, uint64_t now)
     return now - m->at_ns < (m->at_ns - first_ns) / (m->number - 1) / 2;
 }
 
-static bool take_points(const hk_profile *k, const hk_stack *s, history *h)
+static bool take_points(const hk_profile *k, const hk_stack *s, uint64_t now, history *h)
 {
     const hk_mark *m = k->marks, *first = m;
     while (first && first->before)
         first = first->before;
-    uint64_t now = hk_profile_clock(k);
     if (m && is_short(m, first->at_ns, now)) m = m->before;
     uint32_t windows = m ? m->number : 0;
     if (windows + 1 < POINTS_LEAST) return false;
@@ -278,15 +277,17 @@ static bool is_same_place(const hk_profile *k, const hk_stack *s, const hk_stack
 
 /* The entries of a vector are often made where it grows. It rests too long to show by itself that they are all
  * there. */
-static bool entries_are_full(const hk_profile *k, const hk_stack *s, size_t from, double grown)
+static bool is_full_vector(const hk_profile *k, const hk_stack *s, const history *of, size_t from)
 {
+    part vector = part_of(of, from);
+    if (!heights_of(&vector).doubles) return false;
     HK_EACH_STACK(k, t)
     {
         history h = {0};
-        if (t == s || !is_same_place(k, s, t) || !take_points(k, t, &h)) continue;
+        if (t == s || !is_same_place(k, s, t) || !take_points(k, t, of->at_ns[of->n - 1], &h)) continue;
         part p = part_of(&h, from);
         heights high = heights_of(&p);
-        if (p.grown >= grown && !high.doubles && fills(&p, &high)) return true;
+        if (p.grown >= vector.grown && !high.doubles && fills(&p, &high)) return true;
     }
     return false;
 }
@@ -349,7 +350,8 @@ static bool examine(const history *h, size_t from, hak_profile_growth *out)
 bool hk_profile_growth(hk_profile *k, const hk_stack *s, hak_profile_growth *out)
 {
     history h = {0};
-    if (!k->marks || hk_stack_sums(k, s).live_samples == 0 || !take_points(k, s, &h)) return false;
+    if (!k->marks || hk_stack_sums(k, s).live_samples == 0 || !take_points(k, s, hk_profile_clock(k), &h))
+        return false;
     bool any = false, left = false;
     for (size_t i = 0; i < 3; i++) {
         size_t from = (h.n - 1) * i / 4;
@@ -363,8 +365,7 @@ bool hk_profile_growth(hk_profile *k, const hk_stack *s, hak_profile_growth *out
         if (!left) take_left(k, s, &h);
         left = true;
         if (!examine(&h, from, &g)) continue;
-        part p = part_of(&h, from);
-        if (g.leak && heights_of(&p).doubles && entries_are_full(k, s, from, p.grown)) {
+        if (g.leak && is_full_vector(k, s, &h, from)) {
             g.leak = false;
             g.trend = HAK_PROFILE_FILLS;
         }

@@ -238,6 +238,28 @@ local n = )" + std::string(wrapped ? "coroutine.wrap(top)(4000)" : "top(4000)") 
     }
 }
 
+// Chunks are loaded there, a function is about to be called, and the stack becomes full.
+TEST_CASE("a thread on which nothing runs yet")
+{
+    Taker t(1);
+    const std::string shown = std::string(NO_JIT) + "return function(a)\n  return a\nend";
+    lua_State *const coroutine = lua_newthread(t.L);
+    for (lua_State *L : {t.L, coroutine}) {
+        const int top = lua_gettop(L);
+        REQUIRE(luaL_loadbuffer(L, shown.data(), shown.size(), "@dir/a.lua") == LUA_OK);
+        REQUIRE(lua_pcall(L, 0, 1, 0) == LUA_OK);
+        const std::string text(L == t.L ? 20011 : 20111, 'x');
+        lua_pushlstring(L, text.data(), text.size());
+        check_stack(t, text.size(), L == coroutine && LUA_VERSION_NUM >= 502 ? "a.lua:2" : "");
+        for (int i = 0; i < 300; i++) {
+            REQUIRE(lua_checkstack(L, 1));
+            lua_pushinteger(L, i);
+        }
+        lua_settop(L, top + 2);
+        CHECK(lua_isfunction(L, top + 1));
+    }
+}
+
 TEST_CASE("names outlive their functions, sources and states")
 {
     std::vector<std::string> stacks;

@@ -1,5 +1,5 @@
-/* Pages as Windows has them: reserved at multiples of 64 KiB, committed by pages, released as a whole. More than the
- * machine has nobody can commit: so what is reserved is mapped without MAP_NORESERVE. */
+/* Pages as Windows has them: reserved at multiples of 64 KiB, committed by pages, released as a whole. Windows commits no
+ * more than the machine has; here the kernel refuses that, because nothing is mapped with MAP_NORESERVE. */
 #define _GNU_SOURCE
 #include "windows.h"
 

@@ -346,18 +346,23 @@ static size_t walk_trace(hkl_frames *f, int32_t number, const hkl_asker *asker, 
 }
 
 /* A coroutine runs no function yet when the runtime makes the record of its first call: that is the one at the
- * bottom of its stack. 0 = it is another case. The runtimes from 5.2 on have room for the two values that are
- * pushed; LuaJIT would move the stack for them, and has no such records. */
+ * bottom of its stack. 0 = it is another case, such as a chunk that is being loaded there. LuaJIT has no such
+ * records, and would move the stack for the values that are pushed. */
 static size_t number_of_first(hkl_frames *f, lua_State *L, uintptr_t *out, size_t room)
 {
 #if LUA_VERSION_NUM >= 502
+    enum { PUSHED = 2, VALUE = 16 };
     lua_Debug ar;
-    if (room == 0 || lua_status(L) != 0 || lua_gettop(L) < 1 || !lua_isfunction(L, 1)) return 0;
+    if (room == 0 || lua_status(L) != 0 || !lua_isfunction(L, 1) || lua_iscfunction(L, 1)) return 0;
+    const void *call = hkl_key_call(L);
+    const uintptr_t values = hkl_thread_word(call, HKL_CALL_TOP) - hkl_thread_word(call, HKL_CALL_FUNCTION);
+    if ((uintptr_t)lua_gettop(L) + PUSHED >= values / VALUE) return 0;
+    if (hkl_thread_word(lua_topointer(L, 1), HKL_CLOSURE_PROTO) == 0) return 0;
     const bool main = lua_pushthread(L);
     lua_pop(L, 1);
     if (main) return 0;
     lua_pushvalue(L, 1);
-    if (!lua_getinfo(L, ">S", &ar) || *ar.what == 'C') return 0;
+    if (!lua_getinfo(L, ">S", &ar) || ar.linedefined == 0) return 0;
     const hak_lua_frame frame = {HAK_LUA_FRAME_LUA, source_of(f, &ar), "", ar.linedefined, ar.linedefined};
     *out = number_unnamed(f, &frame);
     return 1;

@@ -252,6 +252,7 @@ static inline bool hkl_key_puc(const lua_State *L, hkl_quick_key *key)
 enum {
     HKL_CALL_AT = 32,
     HKL_CALL_FUNCTION = 0,
+    HKL_CALL_TOP = 8,
     HKL_CALL_BELOW = 16,
 #if LUA_VERSION_NUM == 502
     HKL_CALL_INSTRUCTION = 56,
