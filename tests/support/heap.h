@@ -5,6 +5,7 @@
 #include "fake_os.h"
 
 #include "catch.h"
+#include "slow_build.h"
 
 #include <sys/mman.h>
 
@@ -12,14 +13,6 @@
 #include <functional>
 #include <string>
 #include <vector>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define TEST_SLOW_BUILD 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define TEST_SLOW_BUILD 1
-#endif
-#endif
 
 namespace test
 {

@@ -4,10 +4,12 @@
 #include "apart.h"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -36,6 +38,17 @@ static int prints(void)
         printf("a line for nobody\n");
     fflush(stdout);
     fprintf(stderr, "and one more\n");
+    return compile();
+}
+
+/* Only a superuser may. */
+static int in_many_groups(void)
+{
+    enum { GROUPS = 3000 };
+    static gid_t groups[GROUPS];
+    for (int i = 0; i < GROUPS; i++)
+        groups[i] = (gid_t)(100000 + i);
+    if (setgroups(GROUPS, groups) != 0) fprintf(stderr, "not in many groups\n");
     return compile();
 }
 
@@ -107,6 +120,14 @@ static int begins_and_crashes(void)
     begin();
     put("half", 4, sizeof(hkw_answer));
     return crashes();
+}
+
+/* As Rust's allocator does. */
+static int begins_and_has_no_memory(void)
+{
+    begin();
+    fprintf(stderr, "memory allocation of 8 bytes failed\n");
+    abort();
 }
 
 static int begins_and_is_killed(void)
@@ -229,6 +250,36 @@ static int leaves_a_process(void)
     return 1;
 }
 
+/* Another process that has left the group, for a while, and can write the answer. */
+static int leaves_a_writer(bool maps)
+{
+    enum { WHILE_SECONDS = 20 };
+    int ready[2];
+    char byte;
+    if (pipe(ready) != 0) return 8;
+    if (maps && mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, STDIN_FILENO, 0) == MAP_FAILED) return 8;
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(WHILE_SECONDS);
+        if (setsid() < 0 || write(ready[1], "r", 1) != 1) _exit(8);
+        return waits();
+    }
+    close(ready[1]);
+    if (child < 0 || read(ready[0], &byte, 1) != 1) return 8;
+    close(ready[0]);
+    return compile();
+}
+
+static int leaves_a_descriptor(void)
+{
+    return leaves_a_writer(false);
+}
+
+static int leaves_a_view(void)
+{
+    return leaves_a_writer(true);
+}
+
 /* ---- A host of its own, which compiles the file that is named ---- */
 
 static int host(const char *program, const char *file)
@@ -259,6 +310,7 @@ int main(int argc, char **argv)
     } ways[] = {{"compile", compile},
                 {"with_fuel", with_fuel},
                 {"prints", prints},
+                {"in_many_groups", in_many_groups},
                 {"without_config", without_config},
                 {"ends", ends},
                 {"fails", fails},
@@ -268,6 +320,7 @@ int main(int argc, char **argv)
                 {"begins_and_waits", begins_and_waits},
                 {"begins_and_ends", begins_and_ends},
                 {"begins_and_crashes", begins_and_crashes},
+                {"begins_and_has_no_memory", begins_and_has_no_memory},
                 {"begins_and_is_killed", begins_and_is_killed},
                 {"nonsense", nonsense},
                 {"nonsense_code", nonsense_code},
@@ -280,7 +333,9 @@ int main(int argc, char **argv)
                 {"tells_descriptors", tells_descriptors},
                 {"tells_signals", tells_signals},
                 {"tells_limits", tells_limits},
-                {"leaves_a_process", leaves_a_process}};
+                {"leaves_a_process", leaves_a_process},
+                {"leaves_a_descriptor", leaves_a_descriptor},
+                {"leaves_a_view", leaves_a_view}};
     if (argc == 3 && strcmp(argv[1], "host") == 0) return host(argv[0], argv[2]);
     for (size_t i = 0; argc == 2 && i < sizeof ways / sizeof *ways; i++)
         if (strcmp(argv[1], ways[i].name) == 0) return ways[i].run();

@@ -11,16 +11,54 @@
 #include <sys/syscall.h>
 #include <thread>
 
-// The linker puts this before libc's: kernels before 5.3, and sandboxes, have no pidfd_open.
+// The linker puts these before libc's and wasmtime's. Kernels before 5.3, and sandboxes, have no pidfd_open.
 static std::atomic<bool> no_pidfd{false};
-extern "C" long __real_syscall(long, long, long, long, long, long, long);
-extern "C" long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
+// As a program that has become another user's.
+static std::atomic<bool> no_kill{false};
+static std::atomic<pid_t> not_killed{0};
+static std::atomic<int> waited{0};
+static std::atomic<bool> no_memory{false};
+
+extern "C" {
+long __real_syscall(long, long, long, long, long, long, long);
+long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
     if (number == SYS_pidfd_open && no_pidfd) {
         errno = ENOSYS;
         return -1;
     }
+    if (number == SYS_pidfd_send_signal && no_kill) {
+        errno = EPERM;
+        return -1;
+    }
     return __real_syscall(number, a, b, c, d, e, f);
+}
+
+int __real_kill(pid_t, int);
+int __wrap_kill(pid_t pid, int signal)
+{
+    if (!no_kill) return __real_kill(pid, signal);
+    not_killed = std::abs(pid);
+    errno = EPERM;
+    return -1;
+}
+
+pid_t __real_wait4(pid_t, int *, int, rusage *);
+pid_t __wrap_wait4(pid_t pid, int *status, int options, rusage *usage)
+{
+    waited++;
+    return __real_wait4(pid, status, options, usage);
+}
+
+wasmtime_error_t *__real_wasmtime_module_deserialize(wasm_engine_t *, const uint8_t *, size_t,
+                                                     wasmtime_module_t **);
+wasmtime_error_t *__wrap_wasmtime_module_deserialize(wasm_engine_t *engine, const uint8_t *bytes, size_t size,
+                                                     wasmtime_module_t **module)
+{
+    if (no_memory)
+        return wasmtime_error_new("mmap failed\n\nCaused by:\n    Cannot allocate memory (os error 12)");
+    return __real_wasmtime_module_deserialize(engine, bytes, size, module);
+}
 }
 
 using namespace test;
@@ -218,12 +256,101 @@ TEST_CASE("what a program started ends with it", "[apart]")
 {
     Nothing left;
     Runtime runtime;
-    const std::string text =
-        failure(runtime, binary_of(SMALL), Options("leaves_a_process"), HAK_WASMTIME_APART_START);
-    const std::string start = program_text("ended with status 1 and has compiled nothing: ");
-    REQUIRE(text.find(start) == 0);
-    const pid_t pid = std::stoi(text.substr(start.size()));
-    CHECK(comes_true([&] { return !is_alive(pid); }));
+    for (bool ignored : {false, true}) {
+        for (bool without : {false, true}) {
+            no_pidfd = without;
+            void (*handler)(int) = std::signal(SIGCHLD, ignored ? SIG_IGN : SIG_DFL);
+            const std::string text =
+                failure(runtime, binary_of(SMALL), Options("leaves_a_process"), HAK_WASMTIME_APART_START);
+            std::signal(SIGCHLD, handler);
+            const std::string start =
+                program_text(ignored ? "ended and has compiled nothing: "
+                                     : "ended with status 1 and has compiled nothing: ");
+            REQUIRE(text.find(start) == 0);
+            const pid_t pid = std::stoi(text.substr(start.size()));
+            CHECK(comes_true([&] { return !is_alive(pid); }));
+        }
+    }
+    no_pidfd = false;
+}
+
+TEST_CASE("a program that nobody may kill is left at the limit", "[apart]")
+{
+    Nothing left;
+    Runtime runtime;
+    for (bool without : {false, true}) {
+        no_pidfd = without;
+        for (const char *way : {"waits", "begins_and_waits"}) {
+            const bool begins = std::string(way) != "waits";
+            const auto begun = Clock::now();
+            no_kill = true;
+            const std::string text = failure(runtime, binary_of(SMALL), Options(way, 2000),
+                                             begins ? HAK_WASMTIME_APART_TIME : HAK_WASMTIME_APART_START);
+            no_kill = false;
+            CHECK(since(begun) < 2000 + SLACK);
+            CHECK(text == (begins ? "hakmem: the module takes more than 2000 ms to compile"
+                                  : program_text("began nothing in 2000 ms and has compiled nothing")));
+            REQUIRE(not_killed > 0);
+            CHECK(is_alive(not_killed));
+            kill(not_killed, SIGKILL);
+            REQUIRE(waitpid(not_killed, nullptr, 0) == not_killed);
+        }
+        // One that ends needs no kill.
+        no_kill = true;
+        serve(runtime);
+        no_kill = false;
+    }
+    no_pidfd = false;
+}
+
+TEST_CASE("what a program started cannot change the answer", "[apart]")
+{
+    Nothing left;
+    Runtime runtime;
+    const std::string module = binary_of(SMALL);
+    CHECK(failure(runtime, module, Options("leaves_a_descriptor"), HAK_WASMTIME_APART_DONE) == "");
+    CHECK(failure(runtime, module, Options("leaves_a_view"), HAK_WASMTIME_APART_DIED) ==
+          program_text("has ended, but what it started can change its answer"));
+}
+
+TEST_CASE("a program in many groups knows how much address space it has", "[apart]")
+{
+    Nothing left;
+    Runtime runtime;
+    Apart apart(runtime, binary_of(SMALL), Options("in_many_groups"));
+    CHECK(apart.error == "");
+    CHECK(apart.info.bytes > 0);
+    CHECK(apart.info.bytes < 512 * MIB);
+}
+
+TEST_CASE("a host without memory for a module is to blame itself", "[apart]")
+{
+    Nothing left;
+    Runtime runtime;
+    no_memory = true;
+    CHECK(failure(runtime, binary_of(SMALL), Options(), HAK_WASMTIME_APART_START)
+              .find("hakmem: no memory for a compiled module: mmap failed") == 0);
+    no_memory = false;
+    CHECK(info_of(hak_wasm_host_tenant(runtime.host)).linear_bytes == 0);
+    TenantOptions options;
+    options.limits.heap_bytes = MIB;
+    hak_wasm_tenant *tenant = hak_wasm_tenant_new(runtime.host, &options);
+    std::vector<void *> blocks;
+    {
+        Scope scope(tenant, HAK_WASM_OTHER);
+        for (size_t n = 4096; n >= 16; n /= 2)
+            while (void *block = hak_wasm_alloc(runtime.host, n))
+                blocks.push_back(block);
+    }
+    {
+        Apart apart(runtime, binary_of(SMALL), Options(), tenant);
+        CHECK(apart.error == "hakmem: no memory for a module");
+        CHECK(apart.info.outcome == HAK_WASMTIME_APART_START);
+    }
+    for (void *block : blocks)
+        hak_wasm_free(runtime.host, block);
+    hak_wasm_tenant_close(tenant, HAK_WASM_RETIRE);
+    serve(runtime);
 }
 
 TEST_CASE("a program ends with its host", "[apart]")
@@ -327,25 +454,58 @@ TEST_CASE("the standard descriptors of the host may be closed", "[apart]")
         CHECK(text == "");
 }
 
-TEST_CASE("hosts that ignore their children, or take the status of each", "[apart]")
+TEST_CASE("hosts that ignore their children", "[apart]")
 {
     Nothing left;
     Runtime runtime;
     for (bool without : {false, true}) {
         no_pidfd = without;
+        waited = 0;
         void (*handler)(int) = std::signal(SIGCHLD, SIG_IGN);
         serve(runtime);
         CHECK(failure(runtime, binary_of(SMALL), Options("ends"), HAK_WASMTIME_APART_START) ==
               program_text("ended and has compiled nothing"));
+        CHECK(failure(runtime, binary_of(SMALL), Options("begins_and_crashes"), HAK_WASMTIME_APART_DIED) ==
+              program_text("ended and has compiled nothing"));
         CHECK(failure(runtime, slow(), Options("compile", 1000), HAK_WASMTIME_APART_TIME) ==
               "hakmem: the module takes more than 1000 ms to compile");
+        Options options;
+        options.bytes = size_t(4) << 30;
+        options.cpu_milliseconds = 200;
+        CHECK(failure(runtime, slow(), options, HAK_WASMTIME_APART_TIME) ==
+              "hakmem: the module takes more than 200 ms of a processor to compile");
+        CHECK(failure(runtime, binary_of(SMALL), Options("begins_and_has_no_memory"),
+                      HAK_WASMTIME_APART_MEMORY) ==
+              "hakmem: the module takes more than 536870912 bytes to compile");
+        // The number of a child that is gone may be another's.
+        CHECK(waited == 0);
         std::signal(SIGCHLD, handler);
+        CHECK(failure(runtime, binary_of(SMALL), Options("begins_and_has_no_memory"),
+                      HAK_WASMTIME_APART_MEMORY) ==
+              "hakmem: the module takes more than 536870912 bytes to compile");
+        CHECK(waited == 1);
+    }
+    no_pidfd = false;
+}
+
+TEST_CASE("hosts that take the status of each child", "[apart]")
+{
+    Nothing left;
+    Runtime runtime;
+    for (bool without : {false, true}) {
+        no_pidfd = without;
         std::atomic<bool> over{false};
+        std::atomic<int> taken{0};
         std::thread taker([&] {
             while (!over)
-                if (waitpid(-1, nullptr, WNOHANG) <= 0) std::this_thread::yield();
+                if (waitpid(-1, nullptr, WNOHANG) > 0) taken++;
+                else std::this_thread::yield();
         });
-        serve(runtime);
+        const auto begun = Clock::now();
+        do {
+            serve(runtime);
+        } while (taken == 0 && since(begun) < 20000);
+        CHECK(taken > 0);
         CHECK(failure(runtime, slow(), Options("compile", 1000), HAK_WASMTIME_APART_TIME) ==
               "hakmem: the module takes more than 1000 ms to compile");
         over = true;

@@ -117,19 +117,28 @@ static wasmtime_error_t *too_large(hkw_apart *a)
                 a->options.bytes);
 }
 
-/* The program ended without an answer. begun: it had read the request. */
-static wasmtime_error_t *without_answer(hkw_apart *a, const hkw_end *end, bool begun, int output)
+static bool is_marked(const char mark[HKW_MARK_BYTES], const char *with)
+{
+    return memcmp(mark, with, HKW_MARK_BYTES) == 0;
+}
+
+/* The program ended without an answer that holds. */
+static wasmtime_error_t *without_answer(hkw_apart *a, const hkw_end *end, const char mark[HKW_MARK_BYTES],
+                                        int output)
 {
     char line[LINE_MOST], how[64] = "ended";
     const char *name = a->options.program[0];
     const int signal = !end->late && WIFSIGNALED(end->status) ? WTERMSIG(end->status) : 0;
+    const bool timed = is_marked(mark, HKW_TIMED);
+    const bool begun = timed || is_marked(mark, HKW_BEGUN) || is_marked(mark, HKW_ANSWERED);
     if (begun && end->late) return too_long(a);
-    if (begun && (signal == SIGPROF || signal == SIGXCPU))
+    if (timed)
         return fail(a, HAK_WASMTIME_APART_TIME,
                     "hakmem: the module takes more than %u ms of a processor to compile",
                     a->options.cpu_milliseconds);
     /* That is how Rust's allocator ends a process. */
-    if (begun && signal == SIGABRT && has_printed(output, "memory allocation of ")) return too_large(a);
+    if (begun && (signal == SIGABRT || end->taken) && has_printed(output, "memory allocation of "))
+        return too_large(a);
     if (signal) snprintf(how, sizeof how, "was ended by signal %d", signal);
     else if (end->late) snprintf(how, sizeof how, "began nothing in %u ms", a->options.milliseconds);
     else if (!end->taken) snprintf(how, sizeof how, "ended with status %d", WEXITSTATUS(end->status));
@@ -138,13 +147,28 @@ static wasmtime_error_t *without_answer(hkw_apart *a, const hkw_end *end, bool b
                 "hakmem: \"%.255s\" %s and has compiled nothing%s%s", name, how, line[0] ? ": " : "", line);
 }
 
-wasmtime_error_t *hkw_apart_other_engine(hkw_apart *a, wasmtime_error_t *why)
+bool hkw_is_no_memory(const wasmtime_error_t *error)
 {
+    /* ENOMEM, as Rust prints it. At the end, because names of the module may be before. */
+    static const char printed[] = "(os error 12)";
+    const size_t n = sizeof printed - 1;
+    wasm_name_t text;
+    wasmtime_error_message(error, &text);
+    const bool found = text.size >= n && memcmp(text.data + text.size - n, printed, n) == 0;
+    wasm_byte_vec_delete(&text);
+    return found;
+}
+
+wasmtime_error_t *hkw_apart_not_taken(hkw_apart *a, wasmtime_error_t *why)
+{
+    const bool no_memory = hkw_is_no_memory(why);
     wasm_name_t text;
     wasmtime_error_message(why, &text);
     wasmtime_error_t *error =
-        fail(a, HAK_WASMTIME_APART_ENGINE, "hakmem: \"%.255s\" compiles for another engine: %.*s",
-             a->options.program[0], (int)text.size, text.data);
+        no_memory ? fail(a, HAK_WASMTIME_APART_START, "hakmem: no memory for a compiled module: %.*s",
+                         (int)text.size, text.data)
+                  : fail(a, HAK_WASMTIME_APART_ENGINE, "hakmem: \"%.255s\" compiles for another engine: %.*s",
+                         a->options.program[0], (int)text.size, text.data);
     wasm_byte_vec_delete(&text);
     wasmtime_error_delete(why);
     return error;
@@ -185,11 +209,6 @@ static int map_answer(int file, const hkw_answer *answer, hkw_code *code)
     return 0;
 }
 
-static bool is_marked(const char mark[HKW_MARK_BYTES], const char *with)
-{
-    return memcmp(mark, with, HKW_MARK_BYTES) == 0;
-}
-
 /* An answer that the program itself ended after, and that the file has room for. */
 static bool is_answer(int file, const hkw_answer *answer, const hkw_end *end)
 {
@@ -202,13 +221,16 @@ static bool is_answer(int file, const hkw_answer *answer, const hkw_end *end)
 static wasmtime_error_t *read_answer(hkw_apart *a, const hkw_end *end, int file, int output, hkw_code *code)
 {
     hkw_answer answer = {0};
+    /* What the program started may have left its group, and live and write. Nothing is read before this. */
+    const bool stays = fcntl(file, F_ADD_SEALS, F_SEAL_WRITE) == 0;
     const bool whole = pread(file, &answer, sizeof answer, 0) == (ssize_t)sizeof answer;
     a->info.milliseconds = end->milliseconds;
     a->info.cpu_milliseconds = end->cpu_milliseconds;
-    if (!whole || !is_answer(file, &answer, end)) {
-        const bool begun = is_marked(answer.mark, HKW_BEGUN) || is_marked(answer.mark, HKW_ANSWERED);
-        return without_answer(a, end, begun, output);
-    }
+    if (!whole || !is_answer(file, &answer, end)) return without_answer(a, end, answer.mark, output);
+    if (!stays)
+        return fail(a, HAK_WASMTIME_APART_DIED,
+                    "hakmem: \"%.255s\" has ended, but what it started can change its answer",
+                    a->options.program[0]);
     if (answer.kind == HKW_NO_MEMORY) return too_large(a);
     a->info.bytes = (size_t)answer.peak;
     const int error = map_answer(file, &answer, code);

@@ -12,6 +12,7 @@
 enum { HKW_MARK_BYTES = 8 };   /* with the zero */
 #define HKW_ASKED "hakask1"    /* by the host */
 #define HKW_BEGUN "hakbegn"    /* in its place when the program has read it */
+#define HKW_TIMED "haktime"    /* in its place when the time of a processor is over */
 #define HKW_ANSWERED "hakcod1" /* written last, so that half an answer is none */
 
 /* Before the bytes of the copy, then those of the module itself. */
@@ -61,8 +62,11 @@ const char *hkw_apart_begin(hkw_apart *apart, const hak_wasmtime_apart_options *
  * Returns NULL and *code, which is to be ended, or an error and its kind in apart->info. */
 wasmtime_error_t *hkw_apart_compile(hkw_apart *apart, const hak_wasm_host *host, const hkw_module *copy,
                                     const uint8_t *bytes, size_t size, hkw_code *code);
-/* Returns the error to tell where this engine does not take the code; deletes wasmtime's own. */
-wasmtime_error_t *hkw_apart_other_engine(hkw_apart *apart, wasmtime_error_t *why);
+/* Returns the error to tell where this engine does not take the code, or has no memory for it; deletes
+ * wasmtime's own. */
+wasmtime_error_t *hkw_apart_not_taken(hkw_apart *apart, wasmtime_error_t *why);
 void hkw_code_end(hkw_code *code);
+/* Whether the system had no memory for wasmtime. */
+bool hkw_is_no_memory(const wasmtime_error_t *error);
 
 #endif

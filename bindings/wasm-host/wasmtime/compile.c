@@ -4,6 +4,7 @@
 
 #include "common/pipe.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,18 +24,52 @@ static int give_up(const char *why)
     return FAILED;
 }
 
+/* ---- Descriptors --------------------------------------------------------------------------------- */
+
+/* Those that the host's posix_spawn could not close. */
+static void close_others(void)
+{
+#if !(defined(__GLIBC__) && __GLIBC_PREREQ(2, 34))
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0) == 0) return;
+#endif
+    DIR *all = opendir("/proc/self/fd");
+    if (!all) return;
+    for (const struct dirent *one; (one = readdir(all)) != NULL;) {
+        const int file = atoi(one->d_name);
+        if (file > STDERR_FILENO && file != dirfd(all)) close(file);
+    }
+    closedir(all);
+#endif
+}
+
 /* ---- Limits -------------------------------------------------------------------------------------- */
 
-/* A line of /proc/self/status in bytes; 0 = it cannot be read. */
+/* A line of /proc/self/status in bytes; 0 = it cannot be read. Lines before may be long: `Groups:` is. */
 static uint64_t status_bytes(const char *line)
 {
-    char text[4096];
+    enum { PART = 4096, LINE_MOST = 64, PARTS_MOST = 4096 };
+    char text[LINE_MOST + PART + 1];
+    uint64_t bytes = 0;
+    size_t size = 0;
     const int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    const ssize_t got = file >= 0 ? read(file, text, sizeof text - 1) : -1;
+    for (int i = 0; file >= 0 && i < PARTS_MOST; i++) {
+        const ssize_t got = read(file, text + size, PART);
+        if (got <= 0) break;
+        size += (size_t)got;
+        text[size] = '\0';
+        const char *at = strstr(text, line);
+        if (at && strchr(at + 1, '\n')) {
+            bytes = strtoull(at + strlen(line), NULL, 10) << 10;
+            break;
+        }
+        /* The line may begin in this part and end in the next one. */
+        const size_t kept = size < LINE_MOST ? size : LINE_MOST;
+        memmove(text, text + size - kept, kept);
+        size = kept;
+    }
     if (file >= 0) close(file);
-    text[got > 0 ? got : 0] = '\0';
-    const char *at = strstr(text, line);
-    return at ? strtoull(at + strlen(line), NULL, 10) << 10 : 0;
+    return bytes;
 }
 
 /* A limit that is lower already stays. */
@@ -64,6 +99,21 @@ static void end_first(void)
     close(file);
 }
 
+/* The host may not learn of which signal this process ended. */
+static void tell_time(int signal)
+{
+    (void)signal;
+    const ssize_t n = pwrite(FILE_OF_BOTH, HKW_TIMED, HKW_MARK_BYTES, 0);
+    _exit(n == HKW_MARK_BYTES ? FAILED : FAILED + 1);
+}
+
+static void handle(int signal)
+{
+    struct sigaction action = {.sa_handler = tell_time};
+    sigfillset(&action.sa_mask);
+    sigaction(signal, &action, NULL);
+}
+
 /* The parent kills this process at its deadline. Where the parent cannot, the timers and limits end it. */
 static void set_limits(const hkw_request *request, uint64_t address_space)
 {
@@ -76,6 +126,8 @@ static void set_limits(const hkw_request *request, uint64_t address_space)
     lower(RLIMIT_CPU, request->cpu_milliseconds / 1000 + LATER_SECONDS);
     const uint64_t bytes = request->bytes;
     lower(RLIMIT_AS, bytes < UINT64_MAX - address_space ? address_space + bytes : UINT64_MAX);
+    handle(SIGPROF);
+    handle(SIGXCPU);
     set_timer(ITIMER_PROF, request->cpu_milliseconds);
     set_timer(ITIMER_REAL, request->milliseconds + LATER_MS);
 }
@@ -109,26 +161,12 @@ static int answer(hkw_answer_kind kind, const void *bytes, size_t size, uint64_t
 
 /* ---- Compiling ----------------------------------------------------------------------------------- */
 
-/* The numbers of hak_wasmtime_engine_new, without a host whose slots would take address space. */
+/* As hak_wasmtime_engine_new, without a host whose slots would take address space. */
 static wasm_engine_t *new_engine(const hkw_request *request, wasm_config_t *config)
 {
-    wasmtime_config_memory_init_cow_set(config, false);
-    wasmtime_config_memory_may_move_set(config, false);
-    wasmtime_config_memory_reservation_set(config, request->slot);
-    wasmtime_config_memory_guard_size_set(config, request->guard);
+    hkw_engine_settings(config, request->slot, request->guard);
     wasmtime_config_parallel_compilation_set(config, false);
     return wasm_engine_new_with_config(config);
-}
-
-/* Whether it is ENOMEM, as Rust prints it. */
-static bool is_memory(const wasmtime_error_t *error)
-{
-    static const char printed[] = "(os error 12)";
-    wasm_name_t text;
-    wasmtime_error_message(error, &text);
-    const bool found = memmem(text.data, text.size, printed, sizeof printed - 1) != NULL;
-    wasm_byte_vec_delete(&text);
-    return found;
 }
 
 /* As make_code() and make_without_copy() of load.c: only a valid module is worth a second try. */
@@ -140,7 +178,7 @@ static wasmtime_error_t *compile(wasm_engine_t *engine, const hkw_request *reque
     if (request->copy_size) {
         *kind = HKW_CODE_OF_COPY;
         error = wasmtime_module_new(engine, bytes, request->copy_size, module);
-        if (!error || is_memory(error)) return error;
+        if (!error || hkw_is_no_memory(error)) return error;
         wasmtime_error_delete(error);
         error = wasmtime_module_validate(engine, original, request->size);
     }
@@ -152,7 +190,7 @@ static int answer_error(wasmtime_error_t *error)
 {
     wasm_name_t text;
     wasmtime_error_message(error, &text);
-    const int result = answer(is_memory(error) ? HKW_NO_MEMORY : HKW_TEXT, text.data, text.size, 0);
+    const int result = answer(hkw_is_no_memory(error) ? HKW_NO_MEMORY : HKW_TEXT, text.data, text.size, 0);
     wasm_byte_vec_delete(&text);
     wasmtime_error_delete(error);
     return result;
@@ -168,7 +206,7 @@ static int compile_and_answer(const hkw_request *request, const uint8_t *bytes, 
     if (!error) error = wasmtime_module_serialize(module, &code);
     if (module) wasmtime_module_delete(module);
     if (error) return answer_error(error);
-    const uint64_t peak = status_bytes("VmPeak:");
+    const uint64_t peak = status_bytes("\nVmPeak:");
     const int result = answer(kind, code.data, code.size, peak > address_space ? peak - address_space : 0);
     wasm_byte_vec_delete(&code);
     return result;
@@ -182,7 +220,7 @@ static uint8_t *take_request(hkw_request *request, uint64_t *address_space, int 
         *result = give_up("standard input is no request of hak_wasmtime_module_apart of this version");
         return NULL;
     }
-    *address_space = status_bytes("VmSize:");
+    *address_space = status_bytes("\nVmSize:");
     set_limits(request, *address_space);
     if (!write_at(HKW_BEGUN, sizeof request->mark, 0)) {
         *result = give_up("standard input takes no answer");
@@ -206,9 +244,7 @@ int hak_wasmtime_compile_main(wasm_config_t *config)
     uint64_t address_space = 0;
     int result = FAILED;
     if (!config) return give_up("there is no configuration");
-#if !(defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)) && defined(SYS_close_range)
-    syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0);
-#endif
+    close_others();
     uint8_t *bytes = take_request(&request, &address_space, &result);
     if (!bytes) {
         wasm_config_delete(config);

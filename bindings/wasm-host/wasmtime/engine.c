@@ -80,6 +80,14 @@ static wasmtime_error_t *check(hak_wasm_host *host, wasm_engine_t *engine)
     return error;
 }
 
+void hkw_engine_settings(wasm_config_t *config, size_t slot, size_t guard)
+{
+    wasmtime_config_memory_init_cow_set(config, false);
+    wasmtime_config_memory_may_move_set(config, false);
+    wasmtime_config_memory_reservation_set(config, slot);
+    wasmtime_config_memory_guard_size_set(config, guard);
+}
+
 static wasm_engine_t *new_engine(hak_wasm_host *host, wasm_config_t *config, wasmtime_error_t **error)
 {
     if (!config) {
@@ -93,10 +101,7 @@ static wasm_engine_t *new_engine(hak_wasm_host *host, wasm_config_t *config, was
     }
     wasmtime_memory_creator_t creator = {host, linear_new, NULL};
     wasmtime_config_host_memory_creator_set(config, &creator);
-    wasmtime_config_memory_init_cow_set(config, false);
-    wasmtime_config_memory_may_move_set(config, false);
-    wasmtime_config_memory_reservation_set(config, hak_wasm_slot_bytes(host));
-    wasmtime_config_memory_guard_size_set(config, hak_wasm_guard_bytes(host));
+    hkw_engine_settings(config, hak_wasm_slot_bytes(host), hak_wasm_guard_bytes(host));
     hak_wasm_scope before = hak_wasm_enter(hak_wasm_host_tenant(host), HAK_WASM_OTHER);
     wasm_engine_t *engine = wasm_engine_new_with_config(config);
     *error = engine ? check(host, engine) : wasmtime_error_new("hakmem: no engine");

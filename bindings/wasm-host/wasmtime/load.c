@@ -117,7 +117,7 @@ static void make_apart(hak_wasmtime_module *m, const hkw_module *binary, const u
     if (!pay(m, code.size)) {
         *error = wasmtime_error_new(code_too_large);
     } else if ((*error = wasmtime_module_deserialize(m->engine, code.bytes, code.size, &m->module)) != NULL) {
-        *error = hkw_apart_other_engine(apart, *error);
+        *error = hkw_apart_not_taken(apart, *error);
     } else if (folder) {
         hak_wasm_code_put(folder, runtime, compiled, compiled_size, code.bytes, code.size, NULL, 0);
     }
@@ -150,6 +150,7 @@ static hak_wasmtime_module *read_module(hak_wasm_tenant *tenant, wasm_engine_t *
     hak_wasmtime_module *m = hak_wasm_calloc(host, 1, sizeof *m);
     if (!m) {
         *error = wasmtime_error_new("hakmem: no memory for a module");
+        if (apart) apart->info.outcome = HAK_WASMTIME_APART_START;
     } else {
         m->host = host;
         m->tenant = tenant;

@@ -63,15 +63,24 @@ static int start(const char *const *program, int input, int output, pid_t *pid)
     return error;
 }
 
+typedef struct child {
+    pid_t pid;
+    int descriptor; /* never becomes another process', as the number may; -1 = the kernel has none */
+} child;
+
 /* Whether it ended; its status stays. *taken: nobody has it any more, because the host ignores SIGCHLD or takes
  * every child's. */
-static bool has_ended(pid_t pid, bool *taken)
+static bool has_ended(const child *c, bool *taken)
 {
+    enum { OF_DESCRIPTOR = 3 }; /* P_PIDFD, Linux 5.4 */
+    const int how = WEXITED | WNOHANG | WNOWAIT;
     siginfo_t info;
     info.si_pid = 0;
-    const int result = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT);
+    int result = c->descriptor >= 0 ? waitid((idtype_t)OF_DESCRIPTOR, (id_t)c->descriptor, &info, how) : -1;
+    if (c->descriptor < 0 || (result != 0 && errno == EINVAL))
+        result = waitid(P_PID, (id_t)c->pid, &info, how);
     *taken = result != 0 && errno == ECHILD;
-    return *taken || (result == 0 && info.si_pid == pid);
+    return *taken || (result == 0 && info.si_pid == c->pid);
 }
 
 /* Waits for a short time, or until the process ends if there is a descriptor of it. */
@@ -90,23 +99,29 @@ static void wait_a_while(int descriptor, int64_t left, int64_t *pause)
 }
 
 /* Returns whether it ended before the deadline. */
-static bool wait_until(pid_t pid, int64_t deadline, bool *taken)
+static bool wait_until(const child *c, int64_t deadline, bool *taken)
 {
-#ifdef SYS_pidfd_open
-    const int descriptor = (int)syscall(SYS_pidfd_open, pid, 0);
-#else
-    const int descriptor = -1;
-#endif
     int64_t pause = 1;
-    bool ended = false;
     for (;;) {
-        ended = has_ended(pid, taken);
+        if (has_ended(c, taken)) return true;
         const int64_t left = deadline - hkc_milliseconds();
-        if (ended || left <= 0) break;
-        wait_a_while(descriptor, left, &pause);
+        if (left <= 0) return false;
+        wait_a_while(c->descriptor, left, &pause);
     }
-    if (descriptor >= 0) close(descriptor);
-    return ended;
+}
+
+/* Kills the process, or all of its group. Returns 0 or errno. */
+static int send_kill(const child *c, bool group)
+{
+#ifdef SYS_pidfd_send_signal
+    enum { PROCESS_GROUP = 4 }; /* PIDFD_SIGNAL_PROCESS_GROUP, Linux 6.9 */
+    if (c->descriptor >= 0) {
+        if (syscall(SYS_pidfd_send_signal, c->descriptor, SIGKILL, NULL, group ? PROCESS_GROUP : 0) == 0)
+            return 0;
+        if (errno == ESRCH) return errno;
+    }
+#endif
+    return kill(group ? -c->pid : c->pid, SIGKILL) == 0 ? 0 : errno;
 }
 
 static unsigned milliseconds_of(struct timeval t)
@@ -114,17 +129,27 @@ static unsigned milliseconds_of(struct timeval t)
     return (unsigned)(t.tv_sec * 1000 + t.tv_usec / 1000);
 }
 
-static void end_process(pid_t pid, hkw_end *end)
+/* Nobody may kill a program that has become another user's. It may end by itself. */
+static bool wait_for_killed(const child *c, int error, bool *taken)
+{
+    enum { UNKILLED_MS = 100 };
+    const bool killed = error == 0 || error == ESRCH;
+    return wait_until(c, killed ? INT64_MAX : hkc_milliseconds() + UNKILLED_MS, taken);
+}
+
+static void end_process(const child *c, hkw_end *end)
 {
     struct rusage usage = {0};
-    /* Until its status is taken, the number is no other process'. */
-    if (!end->taken) kill(-pid, SIGKILL);
-    if (end->late) kill(pid, SIGKILL);
+    /* Also where the status is taken: a group that has processes keeps its number. */
+    send_kill(c, true);
+    if (end->late && !wait_for_killed(c, send_kill(c, false), &end->taken)) return;
+    /* The number may be another child's by now. */
+    if (end->taken) return;
     pid_t got;
     do {
-        got = wait4(pid, &end->status, 0, &usage);
+        got = wait4(c->pid, &end->status, 0, &usage);
     } while (got < 0 && errno == EINTR);
-    if (got != pid) {
+    if (got != c->pid) {
         end->taken = true;
         end->status = 0;
         return;
@@ -135,16 +160,20 @@ static void end_process(pid_t pid, hkw_end *end)
 int hkw_process_run(const char *const *program, int input, int output, unsigned milliseconds, hkw_end *end)
 {
     *end = (hkw_end){0};
-    pid_t pid;
+    child c = {0, -1};
     int cancel;
     /* A thread that ended here would leave the process. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     const int64_t begun = hkc_milliseconds();
-    const int error = start(program, input, output, &pid);
+    const int error = start(program, input, output, &c.pid);
     if (!error) {
-        end->late = !wait_until(pid, begun + milliseconds, &end->taken);
-        end_process(pid, end);
+#ifdef SYS_pidfd_open
+        c.descriptor = (int)syscall(SYS_pidfd_open, c.pid, 0);
+#endif
+        end->late = !wait_until(&c, begun + milliseconds, &end->taken);
+        end_process(&c, end);
         end->milliseconds = (unsigned)(hkc_milliseconds() - begun);
+        if (c.descriptor >= 0) close(c.descriptor);
     }
     pthread_setcancelstate(cancel, NULL);
     return error;

@@ -6,14 +6,14 @@
 
 /* How a program ended. */
 typedef struct hkw_end {
-    bool late;  /* it was killed at the deadline */
-    bool taken; /* another thread of the host took the status: the rest is 0 */
+    bool late;  /* it was killed at the deadline, or runs on, as nobody may kill it */
+    bool taken; /* the host ignores SIGCHLD, or another thread took the status, which is 0 then */
     int status; /* as of waitpid */
     unsigned milliseconds, cpu_milliseconds;
 } hkw_end;
 
 /* Starts a program whose standard input is one descriptor and whose output is another, and waits for its end;
- * at the latest it is killed. Returns 0, or errno: it cannot be started. */
+ * at the deadline it is killed. Returns 0, or errno: it cannot be started. */
 int hkw_process_run(const char *const *program, int input, int output, unsigned milliseconds, hkw_end *end);
 
 #endif

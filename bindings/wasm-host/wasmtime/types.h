@@ -44,6 +44,11 @@ struct hak_wasmtime_instance {
     wasmtime_global_t globals[];
 };
 
+/* ---- engine.c ---- */
+
+/* Settings that change the code: an engine takes none that was compiled with others. */
+void hkw_engine_settings(wasm_config_t *config, size_t slot, size_t guard);
+
 /* ---- tables.c ---- */
 
 /* Charges the tenant for what the instance with all its parts takes of wasmtime's heap: their structures, and

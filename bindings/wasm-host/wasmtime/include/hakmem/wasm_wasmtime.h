@@ -52,7 +52,7 @@
  *   code, and with what wasmtime keeps besides, by the numbers of types, functions, exports and others.
  *   Images are charged, too. The memory for compiling itself is in wasmtime's own heap, counted with
  *   hak_wasmtime_hook_heap, and can be a thousand times the size of the binary and more: set limits on
- *   modules (hak_wasm_tenant_modules), and have strangers' modules compiled in a process of its own
+ *   modules (hak_wasm_tenant_modules), and have strangers' modules compiled in processes of their own
  *   (hakmem/wasm_wasmtime_apart.h): docs/guide/wasm-limits.md.
  *
  * STABILITY  Experimental: wasmtime's interface decides what it can do.

@@ -20,8 +20,9 @@
  *
  * TRUST
  *   What the program answers is machine code, which the host runs: trust the program as you trust the host.
- *   No process of another user, and no guest, can change the answer on its way. The compiler itself is as
- *   trusted as it is when the host compiles; but a crash of the compiler ends only the program.
+ *   No process of another user, and no guest, can change the answer on its way. No process at all can change
+ *   it once the host has begun to read it. The compiler itself is as trusted as it is when the host compiles;
+ *   but a crash of the compiler ends only the program.
  *
  * STABILITY  Experimental, as hakmem/wasm_wasmtime.h.
  *
@@ -30,7 +31,9 @@
  *   Threads    any thread may call any function, several at the same time. Each call starts a process of its
  *              own, so all calls together may take the limits of one as often as there are calls.
  *   Errors     a wasmtime_error_t that the caller deletes. No call leaves a descriptor or memory behind, nor
- *              a process, unless what the program starts leaves the program's process group.
+ *              a process, with two exceptions. What the program starts may leave the program's process group.
+ *              And the host may not kill a program that becomes another user's (set-user-ID): then the call
+ *              returns 0.1 s after its limit, and the program stays a child of the host.
  *   Structs    that begin with their size may come from another version of this header, as in hakmem.h.
  *   System     Linux with memfd_create. Where there is no pidfd_open (Linux 5.3), the end of a program is
  *              noticed up to 10 ms late. Where the program has no /proc, options.bytes limits all of its
@@ -57,8 +60,8 @@ typedef struct hak_wasmtime_apart_options {
                                    looked for in PATH; "/proc/self/exe" = this program */
     unsigned milliseconds;      /* from the start of the program to its end, on the clock. 0 = 10,000 */
     unsigned cpu_milliseconds;  /* of a processor, to compile. 0 = 5,000 */
-    size_t bytes;               /* address space to compile, beyond what the program has when it begins; and
-                                   of the code that it answers. 0 = 512 MiB */
+    size_t bytes;               /* address space to compile, beyond what the program has when it begins; and,
+                                   besides, memory for the code that it answers. 0 = 512 MiB */
     const char *folder;         /* of code that is kept, as for hak_wasmtime_module_load. NULL = none */
 } hak_wasmtime_apart_options;
 #define HAK_WASMTIME_APART_OPTIONS_INIT                                                                      \
@@ -73,11 +76,13 @@ typedef enum hak_wasmtime_apart_outcome {
     HAK_WASMTIME_APART_TIME,    /* it takes more time than the options allow */
     HAK_WASMTIME_APART_MEMORY,  /* it takes more memory than the options allow */
     HAK_WASMTIME_APART_DIED,    /* the program began to compile, and ended otherwise: the compiler crashed, or
-                                   something killed the program, for instance the kernel for lack of memory */
+                                   something killed the program, for instance the kernel for lack of memory;
+                                   or another process can still change its answer */
     /* The host is to blame: */
     HAK_WASMTIME_APART_START, /* the program cannot be started, ends or waits before it calls
                                  hak_wasmtime_compile_main, or is of another hakmem; the options are wrong; the
-                                 folder cannot be used; there is no descriptor or memory for the request */
+                                 folder cannot be used; there is no descriptor or memory for the request, or
+                                 in the host for the module and its code */
     HAK_WASMTIME_APART_ENGINE /* this engine does not take what the program compiled: it has another
                                  configuration or another wasmtime */
 } hak_wasmtime_apart_outcome;
@@ -100,8 +105,8 @@ typedef struct hak_wasmtime_apart_info {
  * kept, up to 4 KiB, and its first line is in the error if it fails. At a limit the program is killed with all
  * other processes of its process group. No tenant is charged with the memory that the program takes. info
  * NULL = nobody wants it. Returns NULL with an error, whose kind is in *info. Where the host ignores SIGCHLD,
- * or another thread waits for all children, the call works, but cpu_milliseconds is 0 and an error does not
- * say how the program ended.
+ * or another thread waits for all children, the call works and tells each limit, but cpu_milliseconds is 0 and
+ * an error of HAK_WASMTIME_APART_START or HAK_WASMTIME_APART_DIED does not say how the program ended.
  * Cost: that of starting the program and loading wasmtime, some 10 ms; wasmtime's to compile on one thread;
  * copies of the module and of its code. */
 HAK_API hak_wasmtime_module *hak_wasmtime_module_apart(hak_wasm_tenant *tenant, wasm_engine_t *engine,
@@ -115,8 +120,9 @@ HAK_API hak_wasmtime_module *hak_wasmtime_module_apart(hak_wasm_tenant *tenant, 
  * made here as well; is taken over. To be called first thing in main, by a program that
  * hak_wasmtime_module_apart has started; there is no host and no engine in it. Lowers the limits of the
  * process, for good: address space, processor time, no core dump. Makes the process the first that the kernel
- * kills where memory runs out, and has it end with its parent. Uses the timers ITIMER_PROF and ITIMER_REAL.
- * Closes all descriptors but 0, 1 and 2 where the C library cannot do so at the start (glibc before 2.34). */
+ * kills where memory runs out, and has it end with its parent. Uses the timers ITIMER_PROF and ITIMER_REAL,
+ * and handles SIGPROF and SIGXCPU. Closes all descriptors but 0, 1 and 2 where the C library cannot do so at
+ * the start (glibc before 2.34). */
 HAK_API int hak_wasmtime_compile_main(wasm_config_t *config);
 
 #ifdef __cplusplus
