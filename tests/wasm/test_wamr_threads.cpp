@@ -1,4 +1,5 @@
 // WAMR guests on two threads, and very many of them.
+#include "slow_build.h"
 #include "wamr_test.h"
 
 #include <atomic>
@@ -9,7 +10,7 @@ using namespace test;
 namespace
 {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef TEST_SLOW_BUILD
 constexpr bool SANITIZED = true;
 #else
 constexpr bool SANITIZED = false;
