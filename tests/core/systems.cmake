@@ -40,6 +40,8 @@ function(hakmem_add_core_tests_over_systems)
     set(linux_trim "~trim gives back bitmaps*")
     set(linux_darwin_reserve ${linux_reserve})
     set(linux_darwin_trim ${linux_trim})
+    # Guards need pages of 4 KiB: a context that asks for them is refused.
+    set(linux_darwin_guard_contexts "~a space of its own*")
     # Its table has the pages of mmap, which Windows would not commit.
     set(linux_windows_reserve ${linux_reserve} "~space: extents of any size*")
     set(linux_windows_trim ${linux_trim})

@@ -39,6 +39,7 @@ struct Arena {
         };
         os.decommit = [](void *, void *p, size_t n) { madvise(p, n, MADV_DONTNEED); };
         os.release = [](void *, void *p, size_t n) { madvise(p, n, MADV_DONTNEED); };
+        os.commit = nullptr; // what it reserves may be used
         os.remap = nullptr;
         os.huge = nullptr;
         os.populate = nullptr;
