@@ -1,46 +1,26 @@
 /* wasm_bench_apart GUEST.wasm [COUNT]: how long a module takes to compile in the host, by all of wasmtime's threads
  * and by one, and in a process of its own. Milliseconds by the clock, the median and the smallest of COUNT. */
+#define _GNU_SOURCE
+#include "bench.h"
+
 #include <hakmem/wasm_wasmtime_apart.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { COUNT_MOST = 1001 };
-
-typedef struct guest {
-    uint8_t *bytes;
-    size_t size;
-} guest;
 
 static void fail(const char *what, wasmtime_error_t *error)
 {
     wasm_name_t text = {0, NULL};
     if (error) wasmtime_error_message(error, &text);
-    fprintf(stderr, "wasm_bench_apart: %s %.*s\n", what, (int)text.size, text.data ? text.data : "");
-    exit(1);
-}
-
-static guest load(const char *path)
-{
-    guest g = {NULL, 0};
-    FILE *f = fopen(path, "rb");
-    if (!f) fail(path, NULL);
-    fseek(f, 0, SEEK_END);
-    g.size = (size_t)ftell(f);
-    rewind(f);
-    g.bytes = malloc(g.size);
-    if (!g.bytes || fread(g.bytes, 1, g.size, f) != g.size) fail(path, NULL);
-    fclose(f);
-    return g;
+    bench_fail("%s %.*s", what, (int)text.size, text.data ? text.data : "");
 }
 
 static double now(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+    return bench_seconds(CLOCK_MONOTONIC) * 1e3;
 }
 
 static int compare(const void *a, const void *b)
@@ -98,7 +78,8 @@ int main(int argc, char **argv)
     hak_wasmtime_apart_options apart = HAK_WASMTIME_APART_OPTIONS_INIT;
     apart.program = program;
     apart.milliseconds = apart.cpu_milliseconds = 100000;
-    const guest g = load(argv[1]);
+    guest g = {.name = argv[1]};
+    g.bytes = bench_read(argv[1], &g.size);
     printf("%-24s %9s %9s\n", "ms", "median", "least");
     measure("in the host", &g, count, true, NULL);
     measure("in the host, one thread", &g, count, false, NULL);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 /* The exports that rows call. */
 typedef enum { FN_NOTHING, FN_REQUEST, FN_GROW } function;
@@ -42,6 +43,9 @@ typedef struct runtime {
 extern const runtime bench_runtime;
 
 _Noreturn void bench_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+double bench_seconds(clockid_t clock);
+/* A whole file, malloc; one that cannot be read ends the program. */
+uint8_t *bench_read(const char *path, size_t *size);
 
 /* QuickJS of the package quickjs-wasi: its script, and where it puts it. */
 extern const char bench_script[];

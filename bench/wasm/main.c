@@ -4,11 +4,9 @@
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 static const runtime *const rt = &bench_runtime;
@@ -17,38 +15,13 @@ const char bench_script[] =
     "let text = JSON.stringify(Array.from({length: 8}, (_, i) => ({id: i, sum: i * i})));"
     "JSON.parse(text).reduce((sum, item) => sum + item.sum, 0)";
 
-void bench_fail(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    fputs("wasm_bench: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-    va_end(arguments);
-    exit(1);
-}
-
-static double seconds(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static guest load(const char *path)
 {
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     guest g = {"small", strstr(name, "-ready") != NULL, NULL, 0};
     if (strncmp(name, "quickjs", 7) == 0) g.name = "qjs";
     if (strncmp(name, "big", 3) == 0) g.name = "big";
-    FILE *f = fopen(path, "rb");
-    if (!f) bench_fail("cannot read %s", path);
-    fseek(f, 0, SEEK_END);
-    g.size = (size_t)ftell(f);
-    rewind(f);
-    g.bytes = malloc(g.size);
-    if (!g.bytes || fread(g.bytes, 1, g.size, f) != g.size) bench_fail("cannot read %s", path);
-    fclose(f);
+    g.bytes = bench_read(path, &g.size);
     return g;
 }
 
@@ -85,9 +58,9 @@ static void cycles(unsigned first, unsigned n, function f)
 static void row_cycle(unsigned n, function f)
 {
     cycles(0, n / 10 + 1, f);
-    double start = seconds(CLOCK_PROCESS_CPUTIME_ID);
+    double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
     cycles(0, n, f);
-    printf("{\"cpu_us\": %.4f}\n", (seconds(CLOCK_PROCESS_CPUTIME_ID) - start) * 1e6 / n);
+    printf("{\"cpu_us\": %.4f}\n", (bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start) * 1e6 / n);
 }
 
 /* Threads that run cycles at the same time. */
@@ -105,9 +78,9 @@ static void *work(void *argument)
     if (rt->thread_start) rt->thread_start();
     cycles(w->number * 1000, w->n / 10 + 1, w->f);
     pthread_barrier_wait(w->begin);
-    w->start = seconds(CLOCK_MONOTONIC);
+    w->start = bench_seconds(CLOCK_MONOTONIC);
     cycles(w->number * 1000, w->n, w->f);
-    w->end = seconds(CLOCK_MONOTONIC);
+    w->end = bench_seconds(CLOCK_MONOTONIC);
     if (rt->thread_end) rt->thread_end();
     return NULL;
 }
@@ -145,10 +118,10 @@ static void row_live(unsigned n, function f)
     }
     double full = resident_kb();
     long maps_full = mappings();
-    double start = seconds(CLOCK_PROCESS_CPUTIME_ID);
+    double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
     for (unsigned i = 0; i < n; i++)
         rt->close(instances[i]);
-    double close_us = (seconds(CLOCK_PROCESS_CPUTIME_ID) - start) * 1e6 / n;
+    double close_us = (bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start) * 1e6 / n;
     double left = resident_kb();
     free(instances);
     printf("{\"live\": %u, \"rss_kb\": %.2f, \"mappings\": %.3f, \"left_mb\": %.2f, \"close_us\": %.3f}\n", n,
@@ -161,11 +134,11 @@ static void row_grow(unsigned n)
     double spent = 0;
     for (unsigned i = 0; i < n; i++) {
         void *instance = rt->open(i);
-        double start = seconds(CLOCK_PROCESS_CPUTIME_ID);
+        double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
         for (int k = 0; k < EACH; k++) {
             if (rt->call(instance, FN_GROW, 1) < 0) bench_fail("the memory did not grow");
         }
-        spent += seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
+        spent += bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
         rt->close(instance);
     }
     printf("{\"cpu_us\": %.4f}\n", spent * 1e6 / n / EACH);
@@ -186,7 +159,7 @@ static void row_isolate(unsigned n)
     int32_t expected = rt->call(instance, FN_REQUEST, 1);
     double start = 0;
     for (unsigned i = 0, warm = n / 10 + 2; i < n + warm; i++) {
-        if (i == warm) start = seconds(CLOCK_PROCESS_CPUTIME_ID);
+        if (i == warm) start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
         if (reset) {
             rt->reset(instance);
         } else {
@@ -196,7 +169,7 @@ static void row_isolate(unsigned n)
         }
         if (rt->call(instance, FN_REQUEST, 1) != expected) bench_fail("a request had another result");
     }
-    double spent = seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
+    double spent = bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
     if (reset) {
         rt->reset(instance);
         size_t now;

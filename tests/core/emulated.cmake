@@ -2,6 +2,7 @@
 
 # It takes ten times as long: so the long loops run in part, as they do with sanitizers.
 set(core_timeout 2400)
+set(inside_timeout 600)
 add_compile_definitions(TEST_EMULATED)
 
 # What qemu-user does not do. It grants MADV_POPULATE_WRITE, and limits of addresses, and does nothing about them; it

@@ -38,13 +38,10 @@ function(hakmem_add_core_tests_over_systems)
         "~mlockall *" "~somebody else's*")
     # Resident pages of 4 KiB.
     set(linux_trim "~trim gives back bitmaps*")
-    set(linux_darwin_reserve ${linux_reserve})
-    set(linux_darwin_trim ${linux_trim})
     # Guards need pages of 4 KiB: a context that asks for them is refused.
     set(linux_darwin_guard_contexts "~a space of its own*")
     # Its table has the pages of mmap, which Windows would not commit.
-    set(linux_windows_reserve ${linux_reserve} "~space: extents of any size*")
-    set(linux_windows_trim ${linux_trim})
+    set(linux_windows_reserve "~space: extents of any size*")
 
     # The first of them run in scripts/test all. The others, and those of the list above, it does not even link. What is no
     # part of the list of the tests cannot run so: mask and purge take no table, and interleavings has steps in each file of
@@ -68,7 +65,7 @@ function(hakmem_add_core_tests_over_systems)
             if(options AND NOT name IN_LIST own_table)
                 target_link_options(${program} PRIVATE ${options})
             endif()
-            add_test(NAME core_${program} COMMAND ${program} ${linux_${program}})
+            add_test(NAME core_${program} COMMAND ${program} ${linux_${name}} ${linux_${program}})
             set_tests_properties(core_${program} PROPERTIES
                 LABELS core TIMEOUT 240 ENVIRONMENT "KERNEL_PAGE=16384;KERNEL_PLAIN=1;TEST_SYSTEM=${system}")
             if(name IN_LIST others)

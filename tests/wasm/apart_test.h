@@ -7,7 +7,6 @@
 #include <hakmem/wasm_wasmtime_apart.h>
 
 #include <chrono>
-#include <dirent.h>
 #include <sys/wait.h>
 
 namespace test
@@ -60,22 +59,13 @@ struct Options : hak_wasmtime_apart_options {
 
 // Descriptors that are open, children that run or wait to be asked: none is left when this ends.
 struct Nothing {
-    static size_t descriptors()
-    {
-        size_t n = 0;
-        DIR *dir = opendir("/proc/self/fd");
-        while (dir != nullptr && readdir(dir) != nullptr)
-            n++;
-        if (dir != nullptr) closedir(dir);
-        return n;
-    }
-    size_t before = descriptors();
+    size_t before = open_files();
     Nothing() = default;
     Nothing(const Nothing &) = delete;
     Nothing &operator=(const Nothing &) = delete;
     ~Nothing()
     {
-        CHECK(descriptors() == before);
+        CHECK(open_files() == before);
         CHECK(waitpid(-1, nullptr, WNOHANG) == -1);
         CHECK(errno == ECHILD);
     }

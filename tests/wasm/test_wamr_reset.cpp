@@ -1,7 +1,6 @@
 // Reset of WAMR guests: the same answers and the same bytes, whatever happened in between.
 #include "wamr_test.h"
 
-#include <dirent.h>
 #include <sys/stat.h>
 
 using namespace test;
@@ -26,16 +25,6 @@ struct Snapshot {
         return snapshot;
     }
 };
-
-size_t open_files()
-{
-    size_t n = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    while (readdir(dir))
-        n++;
-    closedir(dir);
-    return n;
-}
 
 // Two directories, which a guest of "numbers" has as 3 and 4, and what it creates in them.
 struct Directories {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <dirent.h>
 #include <unistd.h>
 #include <vector>
 
@@ -25,6 +26,17 @@ struct TenantOptions : hak_wasm_tenant_options {
     {
     }
 };
+
+// How many descriptors are open; the folder's own is counted, too.
+inline size_t open_files()
+{
+    size_t n = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    while (dir != nullptr && readdir(dir) != nullptr)
+        n++;
+    if (dir != nullptr) closedir(dir);
+    return n;
+}
 
 // Whether this kernel has the way to find written pages that the options ask for.
 inline bool has_method(const HostOptions &options)

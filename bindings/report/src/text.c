@@ -86,6 +86,12 @@ static void verdict(FILE *out, const hkr_context *c, const json_t *v)
     fprintf(out, "  %s: %s%s%s: %s\n", words[urgency(v)], site, *label ? ", " : "", label, text);
 }
 
+/* Objects from CPython's free lists stand at a line that had them before. */
+static bool leaves_free_lists(const hkr_context *c)
+{
+    return *c->reused && strcmp(c->reused, "followed") != 0;
+}
+
 static bool verdicts(FILE *out, const hkr_context *c)
 {
     const size_t n = json_array_size(c->verdicts);
@@ -94,10 +100,10 @@ static bool verdicts(FILE *out, const hkr_context *c)
     if (!all) return false;
     for (size_t i = 0; i < n; i++)
         verdict(out, c, all[i]);
-    if (urgency(all[0]) == 2 && *c->reused && strcmp(c->reused, "followed") != 0)
-        fputs("  A line that makes tuples, lists, dicts or numbers for a moment may stand here for one that "
-              "keeps them:\n"
-              "  CPython hands them out again from free lists, and this profile does not follow that.\n",
+    if (urgency(all[0]) == 2 && leaves_free_lists(c))
+        fputs("  A line that makes tuples, lists, dicts or numbers for a moment may stand here for one that\n"
+              "  keeps them. CPython hands them out again from free lists, and this profile does not follow "
+              "that.\n",
               out);
     free(all);
     return true;
@@ -205,7 +211,7 @@ static bool stacks(FILE *out, const hkr_context *c, const hkr_options *o)
         fputs("  ~ most are of kinds that CPython keeps in free lists: another line may have taken them "
               "since\n",
               out);
-    else if (*c->reused && strcmp(c->reused, "followed") != 0) {
+    else if (leaves_free_lists(c)) {
         char why[80];
         hkr_clean(why, sizeof why, c->reused);
         fprintf(
