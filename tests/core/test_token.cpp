@@ -3,6 +3,7 @@
 
 #include <hakmem/token.h>
 
+#include <atomic>
 #include <set>
 #include <string>
 #include <thread>
@@ -85,4 +86,43 @@ TEST_CASE("token: threads that meet the same tokens agree")
     for (const auto &mine : found)
         CHECK(mine == found[0]);
     CHECK(std::set<hak_label>(found[0].begin(), found[0].end()).size() == 150);
+}
+
+TEST_CASE("token: a thread that meets the last one with a label while another gives it the label")
+{
+    TestSpace s;
+    Options options = ctx_options();
+    options.shared = true;
+    TestCtx ctx(s.space, &options);
+    hak_tokens before = {}, t;
+    for (uint64_t i = 1; i < HAK_TOKEN_LABELS; i++)
+        REQUIRE(hak_token_label(&before, ctx, i) != 0);
+    const uint64_t last = HAK_TOKEN_LABELS;
+    constexpr int ROUNDS = 20000;
+    std::atomic<int> begun{0}, ended{0};
+    std::set<hak_label> labels[2];
+    const auto meet = [&](int thread, int round) {
+        // The second thread comes a little later than the first, and later from round to round.
+        if (thread == 1)
+            for (volatile int i = 0; i < round % 200; i = i + 1) {}
+        labels[thread].insert(hak_token_label(&t, ctx, last));
+    };
+    std::thread other([&] {
+        for (int round = 1; round <= ROUNDS; round++) {
+            while (begun < round)
+                std::this_thread::yield();
+            meet(round % 2, round);
+            ended = round;
+        }
+    });
+    for (int round = 1; round <= ROUNDS; round++) {
+        t = before;
+        begun = round;
+        meet(1 - round % 2, round);
+        while (ended < round)
+            std::this_thread::yield();
+    }
+    other.join();
+    CHECK(labels[0] == labels[1]);
+    CHECK(labels[0].size() == 1);
 }

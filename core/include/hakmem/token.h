@@ -49,7 +49,7 @@ typedef struct hak_tokens {
     uint64_t token[HAK_TOKEN_SLOTS]; /* 0 = none yet */
     uint8_t label[HAK_TOKEN_SLOTS];
     uint8_t taken[HAK_TOKEN_SLOTS]; /* a thread fills the slot in, or has done so */
-    uint32_t count;                 /* of slots that are taken; there is room for HAK_TOKEN_MOST */
+    uint32_t count;                 /* of slots that are filled in; there is room for HAK_TOKEN_MOST */
 } hak_tokens;
 
 /* Returns the label of a token that has its own slot; -1 = ask hak_token_label. Fast. */
@@ -60,13 +60,10 @@ static inline int hak_token_known(const hak_tokens *t, uint64_t token)
 }
 
 /* Makes a label; see hak_token_label. Costs what hak_label_define does. */
-static __attribute__((cold, noinline, unused)) hak_label hak_token_define(const hak_tokens *t, hak_ctx *ctx,
-                                                                          uint64_t token)
+static __attribute__((cold, noinline, unused)) hak_label hak_token_define(hak_ctx *ctx, uint64_t token)
 {
     static const char digits[] = "0123456789abcdef";
     char name[] = "token 0123456789abcdef";
-    if (__atomic_load_n(&t->count, __ATOMIC_RELAXED) >= HAK_TOKEN_LABELS)
-        return hak_label_define(ctx, "token other");
     for (unsigned i = 0; i < 16; i++)
         name[6 + i] = digits[token >> (60 - 4 * i) & 15];
     return hak_label_define(ctx, name);
@@ -74,21 +71,26 @@ static __attribute__((cold, noinline, unused)) hak_label hak_token_define(const 
 
 /* Returns the label of a token in this context, and defines the label where the token is new. 0 = token 0,
  * or hak_label_define failed. Fast; the first time, and for what HAK_TOKEN_MOST does not hold, as
- * hak_label_define. */
+ * hak_label_define.
+ *
+ * A thread counts a slot after it has filled the slot in, and reads the count before the slots: so a token
+ * that is found in none of them while the count is full is not one of the first. */
 static __attribute__((noinline, unused)) hak_label hak_token_label(hak_tokens *t, hak_ctx *ctx,
                                                                    uint64_t token)
 {
+    const uint32_t count = __atomic_load_n(&t->count, __ATOMIC_ACQUIRE);
     for (unsigned i = (unsigned)(token % HAK_TOKEN_SLOTS);; i = (i + 1) % HAK_TOKEN_SLOTS) {
         const uint64_t there = __atomic_load_n(&t->token[i], __ATOMIC_ACQUIRE);
         if (there == token) return t->label[i];
         if (there != 0 || i == 0) continue;
-        const hak_label label = hak_token_define(t, ctx, token);
-        if (label == 0 || __atomic_load_n(&t->count, __ATOMIC_RELAXED) >= HAK_TOKEN_MOST) return label;
+        const hak_label label = count < HAK_TOKEN_LABELS ? hak_token_define(ctx, token)
+                                                         : hak_label_define(ctx, "token other");
+        if (label == 0 || count >= HAK_TOKEN_MOST) return label;
         /* If another thread fills the slot in just now, this token gets one at its next allocation. */
         if (!__atomic_exchange_n(&t->taken[i], 1, __ATOMIC_RELAXED)) {
-            __atomic_fetch_add(&t->count, 1, __ATOMIC_RELAXED);
             t->label[i] = (uint8_t)label;
             __atomic_store_n(&t->token[i], token, __ATOMIC_RELEASE);
+            __atomic_fetch_add(&t->count, 1, __ATOMIC_RELEASE);
         }
         return label;
     }
