@@ -98,7 +98,7 @@ TEST_CASE("token: a thread that meets the last one with a label while another gi
     for (uint64_t i = 1; i < HAK_TOKEN_LABELS; i++)
         REQUIRE(hak_token_label(&before, ctx, i) != 0);
     const uint64_t last = HAK_TOKEN_LABELS;
-    constexpr int ROUNDS = 20000;
+    constexpr int ROUNDS = 10000;
     std::atomic<int> begun{0}, ended{0};
     std::set<hak_label> labels[2];
     const auto meet = [&](int thread, int round) {

@@ -7,7 +7,8 @@ void hk_sized_init(void *to, size_t size)
     memcpy(to, &size, sizeof size);
 }
 
-void hk_sized_write(void *to, const void *from, size_t known)
+/* Where it is inlined, gcc 12 at -O3 warns of sizes that the caller's struct does not have. */
+HK_NOINLINE void hk_sized_write(void *to, const void *from, size_t known)
 {
     size_t size;
     memcpy(&size, to, sizeof size);
