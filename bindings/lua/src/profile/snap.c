@@ -338,6 +338,7 @@ static bool find_behind_test(way *w, search *s)
     const unsigned skip = s->skip, kind = s->kind;
     const way before = *w;
     bool found = false;
+    s->steps++; /* the next snapshot may be just behind the test */
     for (int i = 0; i < 2; i++) {
         way one = before;
         one.places[0] = behind[i];
