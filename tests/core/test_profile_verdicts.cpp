@@ -218,6 +218,30 @@ TEST_CASE("verdicts: the sentence says what is so")
                             "; 95 % of what lived at the middle lives now");
 }
 
+TEST_CASE("verdicts: what the host bounds by itself fills, and never leaks")
+{
+    const bool bounded = GENERATE(true, false);
+    Plain p;
+    const hak_label code = hak_label_define(p.ctx, "code");
+    hak_profile_options options = exact_options();
+    if (bounded) options.bounded_label = code;
+    p.start(options);
+    for (unsigned w = 0; w < 20; w++) {
+        p.mark();
+        for (const hak_label label : {code, hak_label(0)})
+            if (!hak_alloc_cs(p.ctx, 1024, label, 7)) FAIL("no memory");
+        p.space.os.now += 60 * SECOND;
+    }
+    Look seen = look(p.ctx);
+    REQUIRE(seen.all.size() == 2);
+    CHECK(seen.all[0].leak == !bounded);
+    CHECK(seen.all[0].trend == (bounded ? HAK_PROFILE_FILLS : HAK_PROFILE_LEAKS));
+    const std::string end = bounded ? "the runtime bounds it" : "100 % of what lived at the middle lives now";
+    CHECK(seen.all[0].evidence ==
+          "grew by 20.0 KiB over 20 windows, 1.0 to 1.0 KiB each, 60.0 to 60.0 KiB an hour; " + end);
+    CHECK(seen.all[1].leak); // unlabelled blocks are of no bounded label
+}
+
 TEST_CASE("verdicts: nothing of a site that began late is called freed")
 {
     Plain p;

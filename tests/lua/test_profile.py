@@ -235,6 +235,34 @@ class Module(Case):
             ["200\t200\t0\t2000", "800\t8\tturn 8\ttrue\ttrue", "7\t8", "leak\ttrue\t0\tgrew by"],
         )
 
+    @unittest.skipUnless(LUAJIT, "no compiler")
+    def test_traces_are_no_leak(self):
+        """They grow as the functions do that are kept, but LuaJIT forgets them all when there are too many."""
+        for mode in "exact", "lines":
+            with self.subTest(mode):
+                out = self.run_code(
+                    """
+                    local h = require('hakmem')
+                    h.profile{ mode = '""" + mode + """' }
+                    kept = {}
+                    for window = 1, 8 do
+                        h.profile.mark()
+                        for i = 1, 20 do
+                            local f = loadstring('local n = ' .. i .. ' for i = 1, 200 do n = n + i end return n')
+                            f() kept[#kept + 1] = f
+                        end
+                        collectgarbage() collectgarbage()
+                    end
+                    local kinds, bounded = {}
+                    for _, v in ipairs(h.profile.report().verdicts) do
+                        local label = v.stack.label
+                        kinds[label] = kinds[label] == 'leak' and 'leak' or v.kind
+                        if label == 'trace' then bounded = v.evidence:match('the runtime bounds it') end
+                    end
+                    print(kinds.proto, kinds.trace, bounded)"""
+                )
+                self.assertEqual(out, "leak\tfilling\tthe runtime bounds it")
+
     @unittest.skipUnless(CLOCK, "no clock of the test's own")
     def test_windows_by_the_clock(self):
         # Mode lines begins a window up to 64 KiB late, and what is garbage by then lives still. What is kept is

@@ -4,6 +4,7 @@
 #include "label_kind.h"
 #include "label_site.h"
 #include "profile/profile.h"
+#include "profile/thread.h"
 #include "shared.h"
 
 struct hkl_labels {
@@ -49,6 +50,11 @@ void hkl_labels_delete(hkl_labels *labels)
 hak_label hkl_labels_registry(const hkl_labels *labels)
 {
     return labels->of_kind[HKL_KIND_REGISTRY];
+}
+
+hak_label hkl_labels_bounded(hak_ctx *ctx)
+{
+    return hkl_thread_luajit() ? hak_label_define(ctx, kind_names[HKL_KIND_TRACE]) : 0;
 }
 
 hak_label hkl_labels_other(const hkl_labels *labels)

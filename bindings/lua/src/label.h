@@ -28,6 +28,9 @@ void *hkl_labels_alloc_lines(void *ud, void *ptr, size_t osize, size_t nsize);
 
 /* The label for everything that lua_newstate makes, to be the scope while it runs. */
 hak_label hkl_labels_registry(const hkl_labels *labels);
+/* The label of what the compiler of LuaJIT keeps within a bound: traces, which it forgets all at once when there are
+ * too many, or too much machine code. 0 = the runtime has no compiler. */
+hak_label hkl_labels_bounded(hak_ctx *ctx);
 /* The label `other`. */
 hak_label hkl_labels_other(const hkl_labels *labels);
 

@@ -292,6 +292,12 @@ static bool is_full_vector(const hk_profile *k, const hk_stack *s, const history
     return false;
 }
 
+/* The host will stop this growth, although its blocks stay until then. */
+static bool is_bounded(const hk_profile *k, const hk_stack *s)
+{
+    return k->bounded_label != 0 && s->label == k->bounded_label;
+}
+
 /* ---- What is said --------------------------------------------------------------------------------- */
 
 /* Brings an amount, and one beside it, to the largest unit that the first one fills. */
@@ -305,7 +311,8 @@ static const char *to_unit(double *bytes, double *beside)
 }
 
 /* An hour means something to people only if the windows took some time. */
-static void tell_growth(const hk_profile *k, hak_profile_growth *g, double grown, double hours)
+static void tell_growth(const hk_profile *k, const hk_stack *s, hak_profile_growth *g, double grown,
+                        double hours)
 {
     double none = 0, low = g->low, high = g->high, low_hour = g->low_an_hour, high_hour = g->high_an_hour;
     const char *unit = to_unit(&grown, &none), *each = to_unit(&high, &low),
@@ -314,7 +321,8 @@ static void tell_growth(const hk_profile *k, hak_profile_growth *g, double grown
     if (hours * 3600 >= (double)TOLD_SECONDS)
         snprintf(by_clock, sizeof by_clock, ", %.1f to %.1f %s an hour", low_hour, high_hour, hour);
     char kept[64] = "";
-    if (!k->counted || g->kept_share < 0.995) /* at most all says nothing */
+    if (is_bounded(k, s)) snprintf(kept, sizeof kept, "; the runtime bounds it");
+    else if (!k->counted || g->kept_share < 0.995) /* at most all says nothing */
         snprintf(kept, sizeof kept, "; %s%.0f %% of what lived at the middle lives now",
                  k->counted ? "at most " : "", g->kept_share * 100);
     snprintf(g->evidence, sizeof g->evidence, "grew by %s%.1f %s over %u windows, %.1f to %.1f %s each%s%s",
@@ -365,7 +373,7 @@ bool hk_profile_growth(hk_profile *k, const hk_stack *s, hak_profile_growth *out
         if (!left) take_left(k, s, &h);
         left = true;
         if (!examine(&h, from, &g)) continue;
-        if (g.leak && is_full_vector(k, s, &h, from)) {
+        if (is_bounded(k, s) || (g.leak && is_full_vector(k, s, &h, from))) {
             g.leak = false;
             g.trend = HAK_PROFILE_FILLS;
         }
@@ -373,7 +381,7 @@ bool hk_profile_growth(hk_profile *k, const hk_stack *s, hak_profile_growth *out
         any = true;
         *out = g;
         out->stack = hk_stack_id(k, s);
-        tell_growth(k, out, h.live[h.n - 1] - h.live[from], h.hour[h.n - 1] - h.hour[from]);
+        tell_growth(k, s, out, h.live[h.n - 1] - h.live[from], h.hour[h.n - 1] - h.hour[from]);
         if (g.leak) break;
     }
     return any;

@@ -133,6 +133,7 @@ struct hk_profile {
     atomic_bool running;
     _Atomic uint32_t runs; /* how often it was started */
     bool exact, counted, frames_alone, one_by_one, apart;
+    hak_label bounded_label;
     uint8_t depth;
     uint8_t ticks; /* events since the clock was looked at */
     size_t mean, table_bytes, bytes;

@@ -116,6 +116,7 @@ static void set_profile(hk_profile *k, const hak_profile_options *o)
     k->frames_alone = o->frames_alone;
     k->one_by_one = o->one_by_one;
     k->apart = o->apart;
+    k->bounded_label = o->bounded_label;
     k->user = o->user;
     k->random = o->seed;
     set_windows(k, o->window_ns);

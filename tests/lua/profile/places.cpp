@@ -1,4 +1,4 @@
-// The lines of what LuaJIT's compiled code allocates: fifteen kinds of code, each of which allocates at several
+// The lines of what LuaJIT's compiled code allocates: seventeen kinds of code, each of which allocates at several
 // lines, run by the interpreter and compiled. What the interpreter says is the truth.
 #include "lua_test.h"
 
@@ -157,6 +157,36 @@ for i = 1, n / 10 do
         keep[3] = 'r' .. i .. k
     until k == 0
 end)"},
+    {"tests of what the compiler knows", R"(
+local i = 0
+local function goes_on()
+    i = i + 1
+    table.concat(keep, ',')
+    return i < n
+end
+local function no()
+    return false
+end
+local head
+local function make()
+    while goes_on() do
+        head = { next = head, i = i }
+        if i % 100 == 0 then head = nil end
+    end
+end
+make()
+for k = 1, n do
+    if no(k) then
+        keep.a = { k }
+    else
+        keep.a = { k, k }
+    end
+    if not no(k) then
+        keep.b = { k, k, k }
+    else
+        keep.b = {}
+    end
+end)"},
     {"recursion", R"(
 local function tree(depth)
     if depth == 0 then
@@ -299,12 +329,14 @@ TEST_CASE("places: compiled code's allocations are at the lines that the interpr
         }
         all += 1;
         right += at / of;
-        least = std::min(least, at / of);
+        // strings of a number and of a format are made by the same functions
+        if (std::strcmp(kind.name, "strings") == 0) CHECK(at / of > 0.6);
+        else least = std::min(least, at / of);
         table += std::to_string(at / of) + " " + kind.name + lines + "\n";
     }
     INFO(table);
     CHECK(right / all > 0.95);
-    CHECK(least > 0.6); // strings of a number and of a format are made by the same functions
+    CHECK(least > 0.95);
 }
 
 #endif

@@ -4,7 +4,7 @@
 
 #if defined(HKC_CFI_WALK) && LUA_VERSION_NUM == 501
 
-enum { CLIMB_MOST = 12, STEPS_MOST = 400, CALL_BYTES = 5, CALL = 0xe8 };
+enum { CLIMB_MOST = 12, STEPS_MOST = 400, FORKS_MOST = 8, CALL_BYTES = 5, CALL = 0xe8 };
 
 /* SnapShot, in words of 16 bits: mapofs in two, ref, mcofs, nslots and topslot, nent and count. */
 enum { SNAPSHOT_BYTES = 12, MAP_AT = 0, CODE_AT = 6, ENTRIES_AT = 10 };
@@ -308,23 +308,70 @@ static bool is_known(uintptr_t target)
     return false;
 }
 
-/* To the instruction that allocates; `skip` others that call the same come before. Where the function is not
- * known that the machine code calls, only instructions of the kind that comes first are taken for those. guess: a
+/* The search for the instruction that allocates: `skip` others that call the same come before. Where the function is
+ * not known that the machine code calls, only instructions of the kind that comes first are taken for those. guess: a
  * metamethod is entered of which no snapshot tells. */
-static bool find_wanted(way *w, unsigned skip, bool guess)
+typedef struct search {
+    unsigned skip, kind; /* kind 0 = none was met */
+    bool guess, known;   /* known: the function that the machine code calls */
+    int steps, forks;    /* on all ways that were tried */
+} search;
+
+static bool find_from(way *w, search *s);
+
+/* From a wanted instruction the trace goes on to its next snapshot. */
+static bool leads_to_next(way w)
 {
-    const bool known = is_known(w->target);
-    unsigned kind = 0;
-    for (int steps = 0; steps < STEPS_MOST; steps++) {
+    for (int steps = 0; steps < STEPS_MOST && step(&w); steps++)
+        if (is_at_next(&w)) return true;
+    return false;
+}
+
+/* A test of what the compiler knows, such as the constant that an inlined function has returned, has no guard and no
+ * snapshot, so that nothing says which way the trace went. The right way leads to an instruction that allocates, and
+ * from there to the next snapshot. If that is true of neither way, the one without the jump is taken. */
+static bool find_behind_test(way *w, search *s)
+{
+    const uint32_t *jump = w->places[0] + 1, *first = hkl_snap_first(jump), *end = first + count_of(first);
+    if (s->forks++ == FORKS_MOST || jump + 1 >= end || operation_of(w, jump) != OP_JMP) return false;
+    const uint32_t *const behind[] = {jump + 1, jump + 1 + distance(*jump)};
+    const unsigned skip = s->skip, kind = s->kind;
+    const way before = *w;
+    bool found = false;
+    s->steps++; /* the next snapshot may be just behind the test */
+    for (int i = 0; i < 2; i++) {
+        way one = before;
+        one.places[0] = behind[i];
+        s->skip = skip;
+        s->kind = kind;
+        if (behind[i] <= first || behind[i] >= end || !find_from(&one, s)) continue;
+        const bool sure = leads_to_next(one);
+        if (!found || sure) *w = one;
+        found = true;
+        if (sure) break;
+    }
+    return found;
+}
+
+static bool find_from(way *w, search *s)
+{
+    for (; s->steps < STEPS_MOST; s->steps++) {
         const unsigned op = operation_of(w, w->places[0]);
-        if (steps > 0 && is_at_next(w)) return false;
-        if (enter(w, op, guess)) continue;
+        if (s->steps > 0 && is_at_next(w)) return false;
+        if (op <= OP_ISF) return find_behind_test(w, s);
+        if (enter(w, op, s->guess)) continue;
         const bool wanted = is_wanted(w, w->places[0]);
-        if (wanted && kind == 0) kind = op;
-        if (wanted && (known || op == kind) && skip-- == 0) return true;
+        if (wanted && s->kind == 0) s->kind = op;
+        if (wanted && (s->known || op == s->kind) && s->skip-- == 0) return true;
         if (!step(w)) return false;
     }
     return false;
+}
+
+static bool find_wanted(way *w, unsigned skip, bool guess)
+{
+    search s = {.skip = skip, .guess = guess, .known = is_known(w->target)};
+    return find_from(w, &s);
 }
 
 size_t hkl_snap_places(const void *global, const void *trace, uintptr_t pc, const uint32_t **places,
