@@ -104,7 +104,8 @@ TEST_CASE("token: a thread that meets the last one with a label while another gi
     const auto meet = [&](int thread, int round) {
         // The second thread comes a little later than the first, and later from round to round.
         if (thread == 1)
-            for (volatile int i = 0; i < round % 200; i = i + 1) {}
+            for (volatile int i = 0; i < round % 200; i = i + 1) {
+            }
         labels[thread].insert(hak_token_label(&t, ctx, last));
     };
     std::thread other([&] {

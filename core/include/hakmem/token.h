@@ -83,8 +83,8 @@ static __attribute__((noinline, unused)) hak_label hak_token_label(hak_tokens *t
         const uint64_t there = __atomic_load_n(&t->token[i], __ATOMIC_ACQUIRE);
         if (there == token) return t->label[i];
         if (there != 0 || i == 0) continue;
-        const hak_label label = count < HAK_TOKEN_LABELS ? hak_token_define(ctx, token)
-                                                         : hak_label_define(ctx, "token other");
+        const hak_label label =
+            count < HAK_TOKEN_LABELS ? hak_token_define(ctx, token) : hak_label_define(ctx, "token other");
         if (label == 0 || count >= HAK_TOKEN_MOST) return label;
         /* If another thread fills the slot in just now, this token gets one at its next allocation. */
         if (!__atomic_exchange_n(&t->taken[i], 1, __ATOMIC_RELAXED)) {
