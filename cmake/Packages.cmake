@@ -122,13 +122,13 @@ function(hakmem_find_pip out)
     set(${out} ${pip} PARENT_SCOPE)
 endfunction()
 
-# A Python wheel of this machine's platform, or with a fifth argument for that processor.
+# A Python wheel of this machine's platform, or with a fifth argument for that platform, as wheels call it.
 function(hakmem_fetch_wheel name version sha256 out)
     set(request "${name}==${version}")
     set(other "")
-    if(ARGC GREATER 4 AND NOT ARGV4 STREQUAL CMAKE_HOST_SYSTEM_PROCESSOR)
+    if(ARGC GREATER 4 AND NOT ARGV4 STREQUAL "manylinux2014_${CMAKE_HOST_SYSTEM_PROCESSOR}")
         set(name "${name}-${ARGV4}")
-        set(other --platform manylinux2014_${ARGV4})
+        set(other --platform ${ARGV4})
     endif()
     if(NOT EXISTS "${HAKMEM_PACKAGES}/${name}-${version}")
         hakmem_find_pip(pip)

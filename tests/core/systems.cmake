@@ -78,3 +78,12 @@ function(hakmem_add_core_tests_over_systems)
     endforeach()
 endfunction()
 hakmem_add_core_tests_over_systems()
+
+# What a reservation below a bound costs, with each of the two ways that os_windows.c has.
+add_executable(windows_bound ${PROJECT_SOURCE_DIR}/tests/windows/bound.c support/windows/windows.c)
+target_compile_definitions(windows_bound PRIVATE HK_WINDOWS=1)
+target_include_directories(windows_bound PRIVATE ${PROJECT_SOURCE_DIR}/core/include ${PROJECT_SOURCE_DIR}/core/src support/windows)
+target_link_libraries(windows_bound PRIVATE Threads::Threads)
+add_test(NAME core_windows_bound COMMAND windows_bound)
+add_test(NAME core_windows_bound_old COMMAND windows_bound old)
+set_tests_properties(core_windows_bound core_windows_bound_old PROPERTIES LABELS core TIMEOUT 60)

@@ -308,24 +308,28 @@ TEST_CASE("holes of single units, where each page counts, do not use up the mapp
     hak_space_delete(space);
 }
 
+// A process of its own makes these calls: qemu keeps the addresses of a mapping that the kernel refuses, and
+// spaces of later cases would find no room to grow.
 TEST_CASE("sizes that the machine cannot have are refused")
 {
     if (overcommit() == '1') return; // the kernel refuses nothing
-    const size_t machine = (size_t)sysconf(_SC_PHYS_PAGES) * PAGE;
-    TestCtx ctx(nullptr);
-    char *p = static_cast<char *>(hak_alloc(ctx, 2 * MiB));
-    REQUIRE(p != nullptr);
-    fill(p, 2 * MiB, 1);
-    for (size_t n = 16 * machine; n < (size_t)1 << 46; n *= 2) {
-        CAPTURE(n);
-        CHECK(hak_alloc(ctx, n) == nullptr);
-        CHECK(hak_calloc(ctx, n / 16, 16) == nullptr);
-        CHECK(hak_aligned_alloc(ctx, 64 * MiB, n) == nullptr);
-        CHECK(hak_realloc(ctx, p, n) == nullptr);
-        CHECK(hak_realloc(ctx, hak_alloc(ctx, 100), n) == nullptr);
-    }
-    CHECK(filled(p, 2 * MiB, 1));
-    require_sound(ctx);
+    const int wrong = in_child([] {
+        const size_t machine = (size_t)sysconf(_SC_PHYS_PAGES) * PAGE;
+        hak_ctx *ctx = hak_ctx_new(nullptr, nullptr);
+        char *p = ctx ? static_cast<char *>(hak_alloc(ctx, 2 * MiB)) : nullptr;
+        if (!p) return 1;
+        fill(p, 2 * MiB, 1);
+        for (size_t n = 16 * machine; n < (size_t)1 << 46; n *= 2) {
+            if (hak_alloc(ctx, n)) return 2;
+            if (hak_calloc(ctx, n / 16, 16)) return 3;
+            if (hak_aligned_alloc(ctx, 64 * MiB, n)) return 4;
+            if (hak_realloc(ctx, p, n)) return 5;
+            if (hak_realloc(ctx, hak_alloc(ctx, 100), n)) return 6;
+        }
+        if (!filled(p, 2 * MiB, 1)) return 7;
+        return hak_ctx_check(ctx, nullptr, nullptr) ? 0 : 8;
+    });
+    CHECK(wrong == 0);
 }
 
 TEST_CASE("a limit of addresses is filled, and leaves room for others meanwhile")

@@ -111,6 +111,40 @@ all_are() { # processor, as readelf says it; files
         readelf -h "$file" | grep -q "Machine: *$1" || fail "$file is for $(readelf -h "$file" | grep Machine)"
     done
 }
+# A guest in each runtime for WASM, and its reset, as tests of what is installed have them. run_by: what runs the programs.
+wasm_hosts() { # arguments for cmake
+    local wamr wasmtime includes
+    export HAKMEM_PACKAGES=$PACKAGES
+    configure "$scratch/build" $(parts OFF) -DHAKMEM_BUILD_WASM=ON -DHAKMEM_WERROR=ON "$@" "-DHAKMEM_PACKAGES=$PACKAGES" -DHAKMEM_WASM2C=
+    "$CMAKE" --build "$scratch/build" --parallel 2 >build.log || { cat build.log; fail "build"; }
+    "$CMAKE" --install "$scratch/build" --prefix "$scratch/prefix" >/dev/null
+    toolchain=("$@")
+    variable() { sed -n "s/^$1:INTERNAL=//p" "$scratch/build/CMakeCache.txt"; }
+    host_of() { # runtime, what it prints, the program's argument, arguments for cmake
+        "$CMAKE" -S "$here/wasm_host" -B "$1" "${toolchain[@]}" "-DCMAKE_FIND_ROOT_PATH=$scratch/prefix" \
+            "-Dhakmem_DIR=$scratch/prefix/lib/cmake/hakmem" "-DWANTED_VERSION=$VERSION" "-DRUNTIME=$1" "${@:4}" >"$1.log" 2>&1 &&
+            "$CMAKE" --build "$1" --parallel 2 >>"$1.log" 2>&1 || { cat "$1.log"; fail "a host with $1"; }
+        # shellcheck disable=SC2086
+        [[ $("${run_by[@]}" "$1/host" $3) == "$2" ]] || fail "$1 prints $("${run_by[@]}" "$1/host" $3)"
+    }
+    wamr=$(variable HAKMEM_WAMR_ROOT) wasmtime=$(variable HAKMEM_WASMTIME_LIBRARY)
+    [[ -n $wamr ]] || skip "no sources of WAMR"
+    host_of wamr "4711 0 -1" "$GUESTS/zero.wasm" "-DROOT=$wamr"
+    WASM2C=${WASM2C:-$(command -v wasm2c || true)}
+    if [[ -x $WASM2C && -e /usr/share/wabt/wasm2c/wasm-rt-impl.c ]]; then
+        # Debian's library of wasm2c's runtime is for this machine and glibc; its source is there.
+        "$CC" -O2 -c /usr/share/wabt/wasm2c/wasm-rt-impl.c -o wasm-rt-impl.o -I/usr/share/wabt/wasm2c -idirafter /usr/include
+        "${AR:-ar}" rcs libwasm-rt-impl.a wasm-rt-impl.o
+        mkdir rt
+        cp /usr/include/wasm-rt.h rt
+        "$WASM2C" "$GUESTS/zero.wasm" -o zero.c
+        host_of wasm2c "4711 0 -1" "" "-DGUEST=$PWD/zero" "-DHAKMEM_WASM_RT=$PWD/libwasm-rt-impl.a" "-DHAKMEM_WASM_RT_INCLUDE=$PWD/rt" \
+            -DHAKMEM_WASM_RT_IMPL_INCLUDE=/usr/share/wabt/wasm2c
+    fi
+    [[ -n $wasmtime ]] || skip "no such wheel of wasmtime; the other runtimes are right"
+    includes=$(variable HAKMEM_WASMTIME_INCLUDES)
+    host_of wasmtime "4711 0 4711" "$GUESTS/zero.wasm" "-DINCLUDES=${includes//:/;}" "-DLIBRARY=$wasmtime"
+}
 # What a Python with hakmem is to do, wherever it runs.
 python_under() { # command that runs an interpreter with the hook and a profile by line in python.json
     cat >python.py <<'PYTHON'
@@ -187,6 +221,14 @@ PYTHON
             "$python" -B "$here/../python/test_${words%% *}.py" ${words#"${words%% *}"} >test.log 2>&1 ||
                 { tail -n 60 test.log; fail "test_${words%% *}.py"; }
         done
+        ;;
+    musl_wasm)
+        needs_program musl-gcc "musl-tools"
+        CC=musl-gcc
+        musl-gcc -shared -fPIC -O1 -Wl,-soname,libgcc_s.so.1 "$here/no_unwind.c" -o libgcc_s.so.1
+        run_by=(env "LD_LIBRARY_PATH=$PWD")
+        # The linker would look for versions of the functions that wasmtime wants, which musl's loader does not know.
+        wasm_hosts -DCMAKE_C_COMPILER=musl-gcc -DCMAKE_EXE_LINKER_FLAGS=-Wl,--allow-shlib-undefined
         ;;
     aarch64_wheel)
         needs_program aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
@@ -300,40 +342,9 @@ CMAKE
             -R "^(core_($(<"$scratch/build/tests/core_tests.txt"))|cpp_(header|plain))\$" || fail "tests under qemu"
         ;;
     aarch64_wasm)
-        # A guest in each runtime, and its reset, as tests of what is installed have them.
         cross_aarch64
-        export HAKMEM_PACKAGES=$PACKAGES
-        toolchain=(-DCMAKE_TOOLCHAIN_FILE="$SOURCE/cmake/toolchains/linux.cmake")
-        configure "$scratch/build" $(parts OFF) -DHAKMEM_BUILD_WASM=ON -DHAKMEM_WERROR=ON "${toolchain[@]}" \
-            "-DHAKMEM_PACKAGES=$PACKAGES" -DHAKMEM_WASM2C=
-        "$CMAKE" --build "$scratch/build" --parallel 2 >build.log || { cat build.log; fail "build"; }
-        "$CMAKE" --install "$scratch/build" --prefix "$scratch/prefix" >/dev/null
-        variable() { sed -n "s/^$1:INTERNAL=//p" "$scratch/build/CMakeCache.txt"; }
-        host_of() { # runtime, what it prints, the program's argument, arguments for cmake
-            "$CMAKE" -S "$here/wasm_host" -B "$1" "${toolchain[@]}" "-DCMAKE_FIND_ROOT_PATH=$scratch/prefix" \
-                "-Dhakmem_DIR=$scratch/prefix/lib/cmake/hakmem" "-DWANTED_VERSION=$VERSION" "-DRUNTIME=$1" "${@:4}" >"$1.log" 2>&1 &&
-                "$CMAKE" --build "$1" --parallel 2 >>"$1.log" 2>&1 || { cat "$1.log"; fail "a host with $1"; }
-            # shellcheck disable=SC2086
-            [[ $(qemu-aarch64-static -L /usr/aarch64-linux-gnu "$1/host" $3) == "$2" ]] ||
-                fail "$1 prints $(qemu-aarch64-static -L /usr/aarch64-linux-gnu "$1/host" $3)"
-        }
-        wamr=$(variable HAKMEM_WAMR_ROOT) wasmtime=$(variable HAKMEM_WASMTIME_LIBRARY)
-        [[ -n $wamr ]] || skip "no sources of WAMR"
-        host_of wamr "4711 0 -1" "$GUESTS/zero.wasm" "-DROOT=$wamr"
-        WASM2C=${WASM2C:-$(command -v wasm2c || true)}
-        if [[ -x $WASM2C && -e /usr/share/wabt/wasm2c/wasm-rt-impl.c ]]; then
-            # Debian's library of wasm2c's runtime is of this machine; its source is there.
-            "$CC" -O2 -c /usr/share/wabt/wasm2c/wasm-rt-impl.c -o wasm-rt-impl.o -I/usr/share/wabt/wasm2c -idirafter /usr/include
-            "${CC%gcc}ar" rcs libwasm-rt-impl.a wasm-rt-impl.o
-            mkdir rt
-            cp /usr/include/wasm-rt.h rt
-            "$WASM2C" "$GUESTS/zero.wasm" -o zero.c
-            host_of wasm2c "4711 0 -1" "" "-DGUEST=$PWD/zero" "-DHAKMEM_WASM_RT=$PWD/libwasm-rt-impl.a" "-DHAKMEM_WASM_RT_INCLUDE=$PWD/rt" \
-                -DHAKMEM_WASM_RT_IMPL_INCLUDE=/usr/share/wabt/wasm2c
-        fi
-        [[ -n $wasmtime ]] || skip "no wheel of wasmtime for aarch64; the other runtimes are right"
-        includes=$(variable HAKMEM_WASMTIME_INCLUDES)
-        host_of wasmtime "4711 0 4711" "$GUESTS/zero.wasm" "-DINCLUDES=${includes//:/;}" "-DLIBRARY=$wasmtime"
+        run_by=(qemu-aarch64-static -L /usr/aarch64-linux-gnu)
+        wasm_hosts -DCMAKE_TOOLCHAIN_FILE="$SOURCE/cmake/toolchains/linux.cmake"
         ;;
     clang_cl)
         # Objects of the core as clang-cl makes them, with MinGW's headers in place of Microsoft's, which are not to be had;

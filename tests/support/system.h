@@ -13,10 +13,10 @@ namespace test
 // "linux", "darwin" or "windows".
 inline bool system_is(const char *name)
 {
-    const char *said = getenv("TEST_SYSTEM");
 #ifdef _WIN32
     return std::string("windows") == name;
 #else
+    const char *said = getenv("TEST_SYSTEM");
     return std::string(said ? said : "linux") == name;
 #endif
 }

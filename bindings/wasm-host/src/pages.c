@@ -3,18 +3,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #ifndef MADV_DONTNEED_LOCKED
 #define MADV_DONTNEED_LOCKED 24
 #endif
 
-/* Headers of Linux before 6.7 do not have these. */
-#ifndef PAGEMAP_SCAN
+/* linux/fs.h has these since Linux 6.7, and a compiler for musl may have no headers of Linux at all. */
 struct pm_scan_arg {
     uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages;
     uint64_t category_inverted, category_mask, category_anyof_mask, return_mask;
@@ -24,7 +23,6 @@ struct pm_scan_arg {
 #define PAGE_IS_PRESENT (1u << 3)
 #define PAGE_IS_SWAPPED (1u << 4)
 #define PAGE_IS_PFNZERO (1u << 5)
-#endif
 
 /* Bits of an entry of the pagemap. */
 #define ENTRY_PRESENT (UINT64_C(1) << 63)
@@ -46,7 +44,8 @@ static int scan(hkw_walk *walk, int fd)
         .category_anyof_mask = PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
         .return_mask = PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
     };
-    int n = ioctl(fd, PAGEMAP_SCAN, &arg);
+    /* musl's ioctl takes the request as an int, which this number does not fit into. */
+    long n = syscall(SYS_ioctl, fd, PAGEMAP_SCAN, &arg);
     if (n < 0) return -1;
     walk->count = (unsigned)n;
     walk->at = (uintptr_t)arg.walk_end;

@@ -77,27 +77,32 @@ bool hkw_wasm2c_is_part(const void *p)
     return found;
 }
 
-struct range {
+typedef struct range {
     uintptr_t from;
     size_t size;
     hkw_wasm2c_kind kind;
     hkw_wasm2c_part_fn *fn;
     void *user;
-};
+} range;
 
-static void visit(const void *at, VISIT order, void *closure)
+/* What visit() looks for, under the lock: twalk passes nothing on to it, and twalk_r is glibc's alone. */
+static const range *wanted;
+
+static void visit(const void *at, VISIT order, int depth)
 {
-    struct range *r = closure;
     void *part = (void *)(uintptr_t)(*(const node *const *)at)->part;
+    (void)depth;
     if (order != leaf && order != postorder) return;
-    if ((uintptr_t)part - r->from < r->size) r->fn(r->user, r->kind, part);
+    if ((uintptr_t)part - wanted->from < wanted->size) wanted->fn(wanted->user, wanted->kind, part);
 }
 
 void hkw_wasm2c_parts_within(const void *from, size_t size, hkw_wasm2c_part_fn *fn, void *user)
 {
-    struct range r = {(uintptr_t)from, size, HKW_WASM2C_MEMORY, fn, user};
+    range r = {(uintptr_t)from, size, HKW_WASM2C_MEMORY, fn, user};
     pthread_mutex_lock(&lock);
+    wanted = &r;
     for (; r.kind < HKW_WASM2C_KINDS; r.kind++)
-        twalk_r(trees[r.kind], visit, &r);
+        twalk(trees[r.kind], visit);
+    wanted = NULL;
     pthread_mutex_unlock(&lock);
 }

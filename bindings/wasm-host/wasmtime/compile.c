@@ -26,10 +26,9 @@ static int give_up(const char *why)
 
 /* ---- Descriptors --------------------------------------------------------------------------------- */
 
-/* Those that the host's posix_spawn could not close. */
+/* Closes what the host left open: posix_spawn closes descriptors only with glibc, from 2.34 on. */
 static void close_others(void)
 {
-#if !(defined(__GLIBC__) && __GLIBC_PREREQ(2, 34))
 #ifdef SYS_close_range
     if (syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0) == 0) return;
 #endif
@@ -40,7 +39,6 @@ static void close_others(void)
         if (file > STDERR_FILENO && file != dirfd(all)) close(file);
     }
     closedir(all);
-#endif
 }
 
 /* ---- Limits -------------------------------------------------------------------------------------- */

@@ -22,8 +22,10 @@ static int set_descriptors(posix_spawn_file_actions_t *actions, int input, int o
     int error = posix_spawn_file_actions_adddup2(actions, input, STDIN_FILENO);
     if (!error) error = posix_spawn_file_actions_adddup2(actions, output, STDOUT_FILENO);
     if (!error) error = posix_spawn_file_actions_adddup2(actions, output, STDERR_FILENO);
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+#ifdef __GLIBC_PREREQ
+#if __GLIBC_PREREQ(2, 34)
     if (!error) error = posix_spawn_file_actions_addclosefrom_np(actions, STDERR_FILENO + 1);
+#endif
 #endif
     return error;
 }

@@ -15,8 +15,19 @@ static void *reserve_at(uintptr_t at, size_t n)
     return VirtualAlloc((void *)at, n, MEM_RESERVE, PAGE_NOACCESS);
 }
 
-/* Reserves the lowest free addresses that fit: for bounds below which the system would seldom choose any. */
-static void *reserve_low(size_t n, size_t align, uintptr_t below)
+typedef void *WINAPI alloc2_fn(HANDLE process, void *at, SIZE_T n, ULONG kind, ULONG protection,
+                               MEM_EXTENDED_PARAMETER *parameters, ULONG count);
+
+/* Windows has VirtualAlloc2 since version 1803 of Windows 10: a program that imports VirtualAlloc2 would not
+ * start on older ones. The core keeps no state of the process, so it asks for the function each time. */
+static alloc2_fn *find_alloc2(void)
+{
+    HMODULE library = GetModuleHandleA("kernelbase.dll");
+    return library ? (alloc2_fn *)(void (*)(void))GetProcAddress(library, "VirtualAlloc2") : NULL;
+}
+
+/* Reserves the lowest free addresses that fit, on systems without VirtualAlloc2: visits each region below. */
+static void *walk_low(size_t n, size_t align, uintptr_t below)
 {
     MEMORY_BASIC_INFORMATION region;
     for (uintptr_t at = STEP; at < below && n <= below - at;
@@ -29,6 +40,20 @@ static void *reserve_low(size_t n, size_t align, uintptr_t below)
         if (p) return p;
     }
     return NULL;
+}
+
+/* Reserves below a bound under which the system would seldom choose addresses. VirtualAlloc2 searches the
+ * system's own tree; a walk over all regions makes n reservations cost n * n calls. */
+static void *reserve_low(size_t n, size_t align, uintptr_t below)
+{
+    alloc2_fn *alloc2 = find_alloc2();
+    if (!alloc2) return walk_low(n, align, below);
+    /* The highest address that VirtualAlloc2 takes is the last one of a step. */
+    uintptr_t end = below & ~(uintptr_t)(STEP - 1);
+    if (n > end) return NULL;
+    MEM_ADDRESS_REQUIREMENTS range = {.HighestEndingAddress = (void *)(end - 1), .Alignment = align};
+    MEM_EXTENDED_PARAMETER parameter = {.Type = MemExtendedParameterAddressRequirements, .Pointer = &range};
+    return alloc2(NULL, NULL, n, MEM_RESERVE, PAGE_NOACCESS, &parameter, 1);
 }
 
 /* Reserves at a multiple of align: nothing can be cut off, so that room is found, given back and taken at the

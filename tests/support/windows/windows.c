@@ -101,6 +101,49 @@ void *VirtualAlloc(void *p, size_t n, DWORD kind, DWORD protection)
     return q;
 }
 
+/* Returns the lowest free addresses for n bytes below `end`, at a multiple of align; 0 = there are none. The
+ * system's list has the reservations, too. */
+static uintptr_t lowest(size_t n, size_t align, uintptr_t end)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    uintptr_t at = align, a, b;
+    if (!maps) abort();
+    for (char line[512]; fgets(line, sizeof line, maps);) {
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &a, &b) != 2 || b <= at) continue;
+        if (a > at && a - at >= n) break;
+        at = (b + align - 1) & ~(uintptr_t)(align - 1);
+    }
+    fclose(maps);
+    return at < end && n <= end - at ? at : 0;
+}
+
+static void *alloc2(HANDLE process, void *p, size_t n, ULONG kind, ULONG protection,
+                    MEM_EXTENDED_PARAMETER *parameter, ULONG parameters)
+{
+    const MEM_ADDRESS_REQUIREMENTS *range = parameter->Pointer;
+    uintptr_t end = (uintptr_t)range->HighestEndingAddress + 1;
+    size_t align = range->Alignment;
+    if (process || p || n % PAGE || kind != MEM_RESERVE || protection != PAGE_NOACCESS || parameters != 1 ||
+        parameter->Type != MemExtendedParameterAddressRequirements || end % STEP || align < STEP ||
+        align & (align - 1))
+        broken("VirtualAlloc2 with such arguments", p, n);
+    pthread_mutex_lock(&lock);
+    uintptr_t at = lowest(n, align, end);
+    void *q = at ? reserve((char *)at, n) : NULL;
+    pthread_mutex_unlock(&lock);
+    return q;
+}
+
+HMODULE GetModuleHandleA(const char *name)
+{
+    return strcmp(name, "kernelbase.dll") == 0 ? &count : NULL;
+}
+
+FARPROC GetProcAddress(HMODULE library, const char *name)
+{
+    return library == &count && strcmp(name, "VirtualAlloc2") == 0 ? (FARPROC)alloc2 : NULL;
+}
+
 static BOOL decommit(char *p, size_t n)
 {
     reservation *r = holder(&p, &n);

@@ -8,12 +8,26 @@
 
 typedef unsigned int DWORD;
 typedef int BOOL;
+typedef size_t SIZE_T;
+typedef unsigned int ULONG;
 typedef void *HANDLE;
+typedef void *HMODULE;
+typedef void (*FARPROC)(void);
+#define WINAPI
 typedef struct MEMORY_BASIC_INFORMATION {
     void *BaseAddress;
     size_t RegionSize;
     DWORD State;
 } MEMORY_BASIC_INFORMATION;
+typedef struct MEM_ADDRESS_REQUIREMENTS {
+    void *LowestStartingAddress;
+    void *HighestEndingAddress;
+    size_t Alignment;
+} MEM_ADDRESS_REQUIREMENTS;
+typedef struct MEM_EXTENDED_PARAMETER {
+    uint64_t Type;
+    void *Pointer;
+} MEM_EXTENDED_PARAMETER;
 typedef union LARGE_INTEGER {
     long long QuadPart;
 } LARGE_INTEGER;
@@ -25,6 +39,7 @@ enum {
     MEM_DECOMMIT = 0x4000,
     MEM_RELEASE = 0x8000,
     MEM_FREE = 0x10000,
+    MemExtendedParameterAddressRequirements = 1,
     PAGE_NOACCESS = 1,
     PAGE_READWRITE = 4,
     SYNCHRONIZE = 0x100000,
@@ -34,6 +49,8 @@ enum {
 };
 
 void *VirtualAlloc(void *p, size_t n, DWORD kind, DWORD protection);
+HMODULE GetModuleHandleA(const char *name);
+FARPROC GetProcAddress(HMODULE library, const char *name);
 BOOL VirtualFree(void *p, size_t n, DWORD kind);
 BOOL VirtualProtect(void *p, size_t n, DWORD protection, DWORD *before);
 size_t VirtualQuery(const void *p, MEMORY_BASIC_INFORMATION *region, size_t size);
