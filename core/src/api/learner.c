@@ -478,32 +478,23 @@ int hak_learner_stats(hak_learner *l, hak_learner_info *out)
     return 0;
 }
 
-static int give(hak_learner *l, const void *found, size_t known, void *out, size_t size)
+static int give(hak_learner *l, const void *found, size_t known, void *out)
 {
-    if (found) {
-        memset(out, 0, size);
-        memcpy(out, found, hk_min(size, known));
-        memcpy(out, &size, sizeof size);
-    }
+    if (found) hk_sized_write(out, found, known);
     hk_lock_drop(&l->held.lock);
     return found ? 0 : -1;
 }
 
-static bool sized(size_t size, size_t known)
-{
-    return size >= sizeof size && size <= known + HK_STRUCT_TAIL_MOST;
-}
-
 int hak_learner_decision(hak_learner *l, size_t i, hak_decision *out)
 {
-    if (!sized(out->size, sizeof *out)) return -1;
+    if (!hk_sized_fits(out->size, sizeof *out)) return -1;
     hk_lock_take(&l->held.lock);
-    return give(l, hk_learn_decision(&l->learn, i), sizeof *out, out, out->size);
+    return give(l, hk_learn_decision(&l->learn, i), sizeof *out, out);
 }
 
 int hak_learner_window(hak_learner *l, size_t i, hak_window *out)
 {
-    if (!sized(out->size, sizeof *out)) return -1;
+    if (!hk_sized_fits(out->size, sizeof *out)) return -1;
     hk_lock_take(&l->held.lock);
-    return give(l, hk_learn_window_at(&l->learn, i), sizeof *out, out, out->size);
+    return give(l, hk_learn_window_at(&l->learn, i), sizeof *out, out);
 }

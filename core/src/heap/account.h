@@ -4,12 +4,6 @@
 
 #include "heap/ctx.h"
 
-/* Counts a magazine that was filled or flushed. */
-HK_INLINE void hk_exchange_count(hak_ctx *ctx)
-{
-    ctx->account.exchanges++;
-}
-
 /* Accounts of live blocks, those in magazines included. */
 HK_INLINE void hk_count_in(hak_ctx *ctx, size_t bytes, size_t blocks)
 {

@@ -4,14 +4,14 @@
  * look-up takes about 2 log2(n) steps. */
 #include "heap/big_map.h"
 
+#include "base/random.h"
+
 /* Mixed twice: a weaker hash of addresses at a fixed distance can rise or fall for thousands of them, and the
  * tree would be a list. */
 static uint64_t priority(const hk_big *b)
 {
-    uint64_t h = (uint64_t)(uintptr_t)b->p >> 12;
-    h = (h ^ h >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    h = (h ^ h >> 27) * UINT64_C(0x94d049bb133111eb);
-    return h ^ h >> 31;
+    uint64_t at = (uint64_t)(uintptr_t)b->p >> 12;
+    return hk_random_next(&at);
 }
 
 static hk_big **side(hk_big *b, const char *p)

@@ -1,5 +1,6 @@
 #include "heap/guard.h"
 
+#include "base/random.h"
 #include "heap/account.h"
 #include "heap/judge.h"
 #include "heap/label.h"
@@ -125,18 +126,14 @@ hk_guard_slot *hk_guard_next(const hak_ctx *ctx, const hk_guard_slot *after)
 /* Uniform from 1 to 2 guard_every - 1, so that no pattern of the program stays out of it. */
 uint32_t hk_guard_draw(hak_ctx *ctx)
 {
-    uint64_t x = hk_drawing_of(ctx)->random;
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    hk_drawing_of(ctx)->random = x;
+    uint64_t x = hk_random_next(&hk_drawing_of(ctx)->random);
     return 1 + (uint32_t)((x >> 32) * (2 * (uint64_t)hk_drawing_of(ctx)->every - 1) >> 32);
 }
 
 void hk_guard_begin(hak_ctx *ctx)
 {
     const hak_os *os = &ctx->space->os;
-    hk_drawing_of(ctx)->random = (ctx->owned.id * UINT64_C(0x9E3779B97F4A7C15) ^ os->clock(os->user)) | 1;
+    hk_drawing_of(ctx)->random = (uint64_t)ctx->owned.id << 40 ^ os->clock(os->user);
     hk_drawing_of(ctx)->left = hk_guard_draw(ctx);
 }
 

@@ -1,6 +1,7 @@
 #include "heap/hints.h"
 
 #include "heap/apply_heap.h"
+#include "heap/label.h"
 #include "heap/metadata.h"
 
 enum { SITES_FIRST = 16 };
@@ -31,18 +32,11 @@ bool hk_hints_begin(hak_ctx *ctx, const hak_tuning *base, const hak_policy *poli
     return true;
 }
 
-/* With the lock of a shared context held: names do not change under it. */
-static const char *label_name(const hak_ctx *ctx, unsigned label)
-{
-    size_t given = ctx->labels.given_count;
-    return label <= given ? ctx->labels.given[label - 1] : ctx->labels.defined[label - 1 - given];
-}
-
 void hk_hints_label(const hak_ctx *ctx, hak_label label)
 {
     hk_hints *h = ctx->settings.hints;
     if (!h) return;
-    h->room[label] = (uint8_t)hk_policy_room(h->policy, false, hk_name_hash(label_name(ctx, label)));
+    h->room[label] = (uint8_t)hk_policy_room(h->policy, false, hk_name_hash(hk_label_name(ctx, label)));
 }
 
 static unsigned room_of_site(const hak_policy *policy, uint32_t name)

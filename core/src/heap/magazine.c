@@ -22,7 +22,7 @@ void hk_magazine_flush(hak_ctx *ctx, hk_bin *bin, size_t n)
     } else if (kind < HK_SMALL_CLASSES) {
         size_t done = n - hk_slab_put_all(ctx, kind, lo, lo + n);
         hk_count_out(ctx, done * hk_classes[kind].size, done);
-        hk_exchange_count(ctx);
+        ctx->account.exchanges++;
     } else {
         for (size_t i = 0; i < n; i++)
             hk_run_give(ctx, lo[i]);

@@ -196,7 +196,7 @@ static HK_NOINLINE bool fill(hak_ctx *ctx, const hk_extent *e, hk_bin *bin, unsi
     s->used = (uint16_t)(s->used + n);
     HK_ASSERT(at >= end && s->used <= s->fresh && s->fresh <= hk_slab_capacity(ctx, s));
     if (ctx->magazines.swept) hk_row_taken(ctx, hk_row_of(bin), s);
-    else hk_exchange_count(ctx); /* of magazines that a sweep empties, deeper ones save no fills */
+    else ctx->account.exchanges++; /* of magazines that a sweep empties, deeper ones save no fills */
     bin->lo = at;
     bin->top = to;
     bin->swings |= HK_EMPTIED;

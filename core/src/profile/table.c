@@ -155,15 +155,21 @@ static void unwatch_all(hk_profile *k)
     }
 }
 
+/* Gives away all pages but the first ones. */
+static void give_pages(hk_profile *k, void (*give)(hk_profile *k, hk_profile_pages pages))
+{
+    for (hk_profile_group *g = k->groups, *following; g; g = following) {
+        following = g->next;
+        give(k, g->pages);
+    }
+    if (k->stacks.pages.at) give(k, k->stacks.pages);
+    if (k->samples.pages.at) give(k, k->samples.pages);
+}
+
 static void give_all(hk_profile *k)
 {
     if (k->counted && k->gone) k->gone(k->user);
-    for (hk_profile_group *g = k->groups, *following; g; g = following) {
-        following = g->next;
-        give_table(k, g->pages);
-    }
-    if (k->stacks.pages.at) give_table(k, k->stacks.pages);
-    if (k->samples.pages.at) give_table(k, k->samples.pages);
+    give_pages(k, give_table);
 }
 
 void hk_profile_clear(hk_profile *k, const hak_profile_options *o)
@@ -197,23 +203,16 @@ void hk_profile_end(hk_profile *k)
     pages_give(k->ctx, &first);
 }
 
-static void forget(hak_space *space, const hk_profile_pages *pages)
+/* Units go with their context. */
+static void forget(hk_profile *k, hk_profile_pages pages)
 {
-    if (pages->at && !pages->slab) hk_apart_give(space, pages->at);
+    if (!pages.slab) hk_apart_give(k->ctx->space, pages.at);
 }
 
 void hk_profile_forget(hk_profile *k)
 {
-    hak_space *space = k->ctx->space;
-    for (hk_profile_group *g = k->groups, *following; g; g = following) {
-        following = g->next;
-        const hk_profile_pages pages = g->pages;
-        forget(space, &pages);
-    }
-    forget(space, &k->stacks.pages);
-    forget(space, &k->samples.pages);
-    const hk_profile_pages first = k->group.pages;
-    forget(space, &first);
+    give_pages(k, forget);
+    forget(k, k->group.pages);
 }
 
 /* ---- Room ----------------------------------------------------------------------------------------- */
