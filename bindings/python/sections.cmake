@@ -39,7 +39,7 @@ hakmem_hook_sources(cold
     ../callsite/walk.c ../common/file.c
     ../common/costs.c ../common/memory.c
     ../common/helper.c ../common/json.c ../common/learn.c ../common/live.c ../common/mapped.c ../common/otel.c ../common/parts.c ../common/pipe.c ../common/policy.c
-    ../common/history_json.c ../common/profile_json.c ../common/report.c ../common/report_json.c ../common/size.c ../common/smaps.c)
+    ../common/history_json.c ../common/profile_json.c ../common/report.c ../common/report_json.c ../common/size.c ../common/smaps.c ../common/stream.c)
 
 # The core is compiled again, together with the hooks: its fast paths become part of them.
 set(core ${PROJECT_SOURCE_DIR}/core/src)

@@ -137,9 +137,9 @@ GUIDES = """
     report | or a quarter of at least {} stacks end | bindings/report/src/wrapper.c | STACKS_LEAST |
     report | stacks end in it, with {} callers | bindings/report/src/wrapper.c | CALLERS_LEAST | word
     preload | at most {} of them; with `abort` | bindings/preload/src/report.h | HKS_MISUSE_LINES |
-    preload | of that descriptor, numbered {} or above | bindings/preload/src/stream.c | HIGH_FD |
+    preload | of that descriptor, numbered {} or above | bindings/common/stream.c | HIGH_FD |
     preload | with status {} before its program | bindings/preload/src/settings.h | HKS_STATUS |
-    python | of that descriptor, numbered {} or above | bindings/python/hook/say.c | HIGH |
+    python | of that descriptor, numbered {} or above | bindings/common/stream.c | HIGH_FD |
     python | is kept for blocks of up to {} bytes | bindings/python/heap/heap.c | SMALL | plain
     python-profile | A stack has at most {} Python functions | bindings/python/profile/profile.c | DEPTH |
     python-profile | After {} names the rest are `(other threads)` | bindings/python/profile/few.h | HKP_FEW | but one

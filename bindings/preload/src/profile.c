@@ -10,10 +10,10 @@
 #include "common/profile_json.h"
 #include "common/report.h"
 #include "common/report_json.h"
+#include "common/stream.h"
 #include "context.h"
 #include "report.h"
 #include "settings.h"
-#include "stream.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -161,12 +161,12 @@ static bool name_file(char out[HKC_FILE_NAME], unsigned number)
     return n < size;
 }
 
-static hks_stream stream = {.fd = -1}; /* that the name means, such as /dev/stdout */
+static hkc_stream stream = {.fd = -1}; /* that the name means, such as /dev/stdout */
 
 /* Programs close their standard output before the last profile comes, or write what is left in a buffer after it. */
 static int open_file(hkc_file *file, const char *target)
 {
-    const int beside = hks_stream_now(&stream);
+    const int beside = hkc_stream_now(&stream);
     if (beside < 0) return hkc_file_open(file, target, 0666);
     file->part[0] = '\0';
     file->fd = fcntl(beside, F_DUPFD_CLOEXEC, 0);
@@ -210,7 +210,7 @@ void hks_profile_try(void)
     started = getpid();
     if (hks_settings_profile(settings) && !profiled) hks_report_line("profile: no memory for it");
     if (*settings->profile == '\0') return;
-    hks_stream_keep(&stream, hkc_file_descriptor(settings->profile));
+    hkc_stream_keep(&stream, hkc_file_descriptor(settings->profile));
     if (name_file(target, 0)) hks_report_try("profile", target);
     else hks_report_failed("profile", settings->profile, ENAMETOOLONG);
 }

@@ -4,9 +4,9 @@
 #include "common/mapped.h"
 #include "common/pipe.h"
 #include "common/report.h"
+#include "common/stream.h"
 #include "context.h"
 #include "settings.h"
-#include "stream.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,13 +15,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const char *path;
 static pid_t told; /* the process that said at its start that there will be no report */
 
-static hks_stream errors = {.fd = -1}, stream = {.fd = -1};
+static hkc_stream errors = {.fd = -1}, stream = {.fd = -1};
 
 /* Room for a line, and for a report, which has a row for each label of a program with tokens. */
 enum { LINE_BYTES = 2048, REPORT_BYTES = 64 << 10, LABELS = HAK_LABELS_MAX + 1 };
@@ -49,19 +48,16 @@ void hks_report_open(const char *file)
     if (error) told = getpid();
     path = file;
     /* Beside a file it is only for errors, and no reason to keep a pipe open unless there is one already. */
-    if (*file == '\0' || error) hks_stream_keep(&errors, STDERR_FILENO);
-    if (errors.fd < 0) {
-        errors.fd = STDERR_FILENO;
-        if (fstat(errors.fd, &errors.is) != 0) errors.fd = -1;
-    }
+    if (*file == '\0' || error) hkc_stream_keep(&errors, STDERR_FILENO);
+    if (errors.fd < 0) hkc_stream_note(&errors, STDERR_FILENO);
     /* Programs close their standard output before the report comes, or write what is left in a buffer after it. */
-    if (*file != '\0' && !error) hks_stream_keep(&stream, hkc_file_descriptor(file));
+    if (*file != '\0' && !error) hkc_stream_keep(&stream, hkc_file_descriptor(file));
 }
 
 /* Before the start of the program it is standard error. */
 int hks_report_descriptor(void)
 {
-    return path ? hks_stream_now(&errors) : STDERR_FILENO;
+    return path ? hkc_stream_now(&errors) : STDERR_FILENO;
 }
 
 static void put(void *to, const char *bytes, size_t n)
@@ -142,7 +138,7 @@ static void write_file(const text *t)
 {
     char target[HKC_FILE_NAME];
     const int too_long = hkc_file_of_process(path, getpid(), target);
-    const int beside = hks_stream_now(&stream);
+    const int beside = hkc_stream_now(&stream);
     if (beside >= 0 && write_all(beside, t)) return;
     const int fd = too_long ? -1 : hkc_file_open_at_once(target, O_CREAT | O_APPEND, 0666);
     if (too_long) errno = too_long;

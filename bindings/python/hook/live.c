@@ -113,7 +113,7 @@ void hkp_live_after_fork(void)
     resume(NULL);
 }
 
-static const char *start(const char *at)
+const char *hkp_live_start(const char *at)
 {
     static bool watched;
     if (owner == getpid()) return "there is a socket already";
@@ -121,11 +121,6 @@ static const char *start(const char *at)
     strcpy(place, at);
     if (!watched && pthread_atfork(NULL, NULL, after_fork) == 0) watched = true;
     return begin();
-}
-
-const char *hkp_live_start(const char *at)
-{
-    return start(at);
 }
 
 void hkp_live_plan(const char *at, bool first)
@@ -142,7 +137,7 @@ bool hkp_live_first_call(void)
     if (!planned) return false;
     if (owner == getpid()) return true; /* of a Python before, in the same process */
     strcpy(at, place);
-    const char *wrong = start(at);
+    const char *wrong = hkp_live_start(at);
     if (wrong) fprintf(stderr, "hakmem: HAKMEM_LIVE: %s\n", wrong);
     return !wrong;
 }

@@ -3,51 +3,36 @@
 
 #include "common/file.h"
 #include "common/pipe.h"
+#include "common/stream.h"
 
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-enum { HIGH = 200 }; /* out of the way of programs that count on low numbers */
-
-static bool there;
-static dev_t device;
-static ino_t inode;
-static int kept = -1;
-
-static bool is_it(int fd)
-{
-    struct stat now;
-    return there && fd >= 0 && fstat(fd, &now) == 0 && now.st_dev == device && now.st_ino == inode;
-}
+static hkc_stream at_load = {.fd = -1}, kept = {.fd = -1};
 
 void hkp_say_begin(void)
 {
-    struct stat now;
-    there = fstat(STDERR_FILENO, &now) == 0;
-    if (!there) return;
-    device = now.st_dev;
-    inode = now.st_ino;
+    hkc_stream_note(&at_load, STDERR_FILENO);
 }
 
 bool hkp_say_keep(void)
 {
-    if (is_it(STDERR_FILENO)) kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, HIGH);
+    if (hkc_stream_now(&at_load) >= 0) hkc_stream_keep(&kept, STDERR_FILENO);
     return hkp_say_descriptor() >= 0;
 }
 
 void hkp_say_in_child(void)
 {
-    if (is_it(kept)) close(kept);
-    kept = -1;
+    const int fd = hkc_stream_now(&kept);
+    if (fd >= 0) close(fd);
+    kept.fd = -1;
 }
 
 int hkp_say_descriptor(void)
 {
-    if (is_it(kept)) return kept;
-    return is_it(STDERR_FILENO) ? STDERR_FILENO : -1;
+    const int fd = hkc_stream_now(&kept);
+    return fd >= 0 ? fd : hkc_stream_now(&at_load);
 }
 
 void hkp_say(const char *format, ...)
