@@ -1,12 +1,11 @@
 // A folder of compiled modules: what is taken is what was put, and nobody else can have put it.
-#include "wasm_test.h"
+#include "folder.h"
 
 extern "C" {
 #include "sha256.h"
 }
 
 #include <atomic>
-#include <dirent.h>
 #include <fcntl.h>
 #include <fstream>
 #include <string>
@@ -17,37 +16,6 @@ using namespace test;
 
 namespace
 {
-
-struct Folder {
-    char path[64] = "/tmp/hakmem-code-XXXXXX";
-    Folder()
-    {
-        REQUIRE(mkdtemp(path) != nullptr);
-    }
-    Folder(const Folder &) = delete;
-    Folder &operator=(const Folder &) = delete;
-    ~Folder()
-    {
-        chmod(path, 0700);
-        for (const std::string &name : names())
-            remove(name.c_str());
-        rmdir(path);
-    }
-    std::vector<std::string> names() const
-    {
-        std::vector<std::string> all;
-        DIR *dir = opendir(path);
-        while (const dirent *entry = dir ? readdir(dir) : nullptr)
-            if (entry->d_name[0] != '.') all.push_back(std::string(path) + "/" + entry->d_name);
-        if (dir) closedir(dir);
-        return all;
-    }
-    std::string only() const
-    {
-        REQUIRE(names().size() == 1);
-        return names()[0];
-    }
-};
 
 int put(const char *folder, const std::string &runtime, const std::string &module, const std::string &code,
         std::string *why = nullptr)

@@ -1,42 +1,17 @@
 // Modules whose code is kept in a folder: compiled once, and taken only by a runtime that can run it.
+#include "folder.h"
 #include "wasmtime_test.h"
 
 extern "C" {
 #include "module.h"
 }
 
-#include <dirent.h>
 #include <sys/stat.h>
 
 using namespace test;
 
 namespace
 {
-
-struct Folder {
-    char path[64] = "/tmp/hakmem-kept-XXXXXX";
-    Folder()
-    {
-        REQUIRE(mkdtemp(path) != nullptr);
-    }
-    Folder(const Folder &) = delete;
-    Folder &operator=(const Folder &) = delete;
-    ~Folder()
-    {
-        for (const std::string &name : names())
-            remove(name.c_str());
-        rmdir(path);
-    }
-    std::vector<std::string> names() const
-    {
-        std::vector<std::string> all;
-        DIR *dir = opendir(path);
-        while (const dirent *entry = dir ? readdir(dir) : nullptr)
-            if (entry->d_name[0] != '.') all.push_back(std::string(path) + "/" + entry->d_name);
-        if (dir) closedir(dir);
-        return all;
-    }
-};
 
 std::string answering(int number)
 {
