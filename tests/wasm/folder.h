@@ -3,6 +3,7 @@
 
 #include "wasm_test.h"
 
+#include <dirent.h>
 #include <string>
 #include <sys/stat.h>
 
