@@ -218,7 +218,7 @@ TEST_CASE("verdicts: the sentence says what is so")
                             "; 95 % of what lived at the middle lives now");
 }
 
-TEST_CASE("verdicts: what the host bounds by itself fills, and never leaks")
+TEST_CASE("verdicts: what the runtime bounds by itself fills, and never leaks")
 {
     const bool bounded = GENERATE(true, false);
     Plain p;

@@ -263,6 +263,25 @@ class Module(Case):
                 )
                 self.assertEqual(out, "leak\tfilling\tthe runtime bounds it")
 
+    def test_a_label_of_the_programs_own_leaks_whatever_its_name(self):
+        for name in "trace", "traces":
+            with self.subTest(name):
+                out = self.run_code(
+                    """
+                    local h = require('hakmem')
+                    h.profile{ mode = 'exact' }
+                    kept = {}
+                    for window = 1, 12 do
+                        h.profile.mark()
+                        h.label('""" + name + """', function() for i = 1, 200 do kept[#kept + 1] = { i } end end)
+                        collectgarbage() collectgarbage()
+                    end
+                    local v = h.profile.report().verdicts[1]
+                    print(v.stack.label, v.kind)"""
+                )
+                own = "trace (label)" if LUAJIT and name == "trace" else name
+                self.assertEqual(out, f"{own}\tleak")
+
     @unittest.skipUnless(CLOCK, "no clock of the test's own")
     def test_windows_by_the_clock(self):
         # Mode lines begins a window up to 64 KiB late, and what is garbage by then lives still. What is kept is

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool old;
+static bool old, none; /* none: Windows finds no addresses by itself */
 static long calls;
 
 static SIZE_T query(const void *p, MEMORY_BASIC_INFORMATION *region, SIZE_T n)
@@ -21,6 +21,7 @@ static SIZE_T query(const void *p, MEMORY_BASIC_INFORMATION *region, SIZE_T n)
 static void *alloc(void *p, SIZE_T n, DWORD kind, DWORD protection)
 {
     calls++;
+    if (none && !p) return NULL;
 #ifdef MEM_TOP_DOWN
     if (!p && kind == MEM_RESERVE) kind |= MEM_TOP_DOWN;
 #endif
@@ -77,6 +78,10 @@ int main(int argc, char **argv)
     check(!os_reserve(NULL, bound, HK_PAGE, bound), "no room for all that lies below the bound");
     void *p = os_reserve(NULL, BYTES, HK_PAGE, bound);
     check(p && os_commit(NULL, p, BYTES) == 0, "pages below the bound can be committed");
+    if (p) os_release(NULL, p, BYTES);
+    none = true;
+    p = os_reserve(NULL, BYTES, HK_PAGE, (uintptr_t)1 << 47);
+    check(p, "a bound above all addresses that programs have");
     if (p) os_release(NULL, p, BYTES);
     return failures;
 }

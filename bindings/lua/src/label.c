@@ -7,6 +7,8 @@
 #include "profile/thread.h"
 #include "shared.h"
 
+#include <string.h>
+
 struct hkl_labels {
     hak_label of_kind[HKL_KIND_COUNT];
     hak_label of_tag[HKL_TAGS]; /* 0 = look at the frames */
@@ -55,6 +57,12 @@ hak_label hkl_labels_registry(const hkl_labels *labels)
 hak_label hkl_labels_bounded(hak_ctx *ctx)
 {
     return hkl_thread_luajit() ? hak_label_define(ctx, kind_names[HKL_KIND_TRACE]) : 0;
+}
+
+const char *hkl_labels_name(const char *name)
+{
+    const bool taken = hkl_thread_luajit() && strcmp(name, kind_names[HKL_KIND_TRACE]) == 0;
+    return taken ? "trace (label)" : name;
 }
 
 hak_label hkl_labels_other(const hkl_labels *labels)

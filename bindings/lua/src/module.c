@@ -141,6 +141,7 @@ static int module_tick(lua_State *L)
 static hak_label label_of(const hkl_state *st, const char *name)
 {
     hak_label label = 0;
+    name = hkl_labels_name(name);
     if (!hak_label_name(st->ctx, HAK_LABELS_MAX)) {
         label = hak_label_define(st->ctx, name);
     } else { /* to define one more is an error to the context */

@@ -108,9 +108,10 @@ typedef struct hak_profile_options {
                    and of hak_stats only reserved_bytes has them. If the space is in a buffer of the host,
                    the table lies in the context all the same. A shared context keeps the first 32 KiB where
                    its first profile had them */
-    hak_label bounded_label; /* the label of blocks that the host itself keeps within a bound, such as a cache
-                                of compiled code: hak_profile_grown says of their growth that it fills, and
-                                never that it leaks. 0 = none. Since 0.1 */
+    hak_label
+        bounded_label; /* the label of blocks that the runtime itself keeps within a bound, such as a cache
+                                of compiled code, and of no other blocks: hak_profile_grown says of their growth
+                                that it fills, and never that it leaks. 0 = none. Since 0.1 */
 } hak_profile_options;
 #define HAK_PROFILE_OPTIONS_INIT                                                                             \
     {                                                                                                        \
@@ -328,8 +329,8 @@ HAK_API int hak_profile_kept(const hak_ctx *ctx, hak_profile_kept_fn *fn, void *
 typedef enum hak_profile_trend {
     HAK_PROFILE_GROWS, /* neither of the others: nothing says that it goes on */
     HAK_PROFILE_LEAKS, /* the same as `leak` */
-    HAK_PROFILE_FILLS  /* the growth slows down or has stopped, like that of a cache that fills; or the host
-                          bounds it (hak_profile_options.bounded_label) */
+    HAK_PROFILE_FILLS  /* the growth slows down or has stopped, like that of a cache that fills; or the
+                          runtime bounds it (hak_profile_options.bounded_label) */
 } hak_profile_trend;
 
 /* How the live bytes of a stack grew. All windows up to now are examined; if there are more than 32, every

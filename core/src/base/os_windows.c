@@ -48,10 +48,14 @@ static void *reserve_low(size_t n, size_t align, uintptr_t below)
 {
     alloc2_fn *alloc2 = find_alloc2();
     if (!alloc2) return walk_low(n, align, below);
-    /* The highest address that VirtualAlloc2 takes is the last one of a step. */
+    /* The highest address that VirtualAlloc2 takes is the last one of a step, and no higher than the system's own bound. */
     uintptr_t end = below & ~(uintptr_t)(STEP - 1);
     if (n > end) return NULL;
-    MEM_ADDRESS_REQUIREMENTS range = {.HighestEndingAddress = (void *)(end - 1), .Alignment = align};
+    SYSTEM_INFO system;
+    GetSystemInfo(&system);
+    MEM_ADDRESS_REQUIREMENTS range = {.Alignment = align};
+    if (end - 1 < (uintptr_t)system.lpMaximumApplicationAddress)
+        range.HighestEndingAddress = (void *)(end - 1);
     MEM_EXTENDED_PARAMETER parameter = {.Type = MemExtendedParameterAddressRequirements, .Pointer = &range};
     return alloc2(NULL, NULL, n, MEM_RESERVE, PAGE_NOACCESS, &parameter, 1);
 }

@@ -292,7 +292,7 @@ static bool is_full_vector(const hk_profile *k, const hk_stack *s, const history
     return false;
 }
 
-/* The host will stop this growth, although its blocks stay until then. */
+/* The runtime will stop this growth, although its blocks stay until then. */
 static bool is_bounded(const hk_profile *k, const hk_stack *s)
 {
     return k->bounded_label != 0 && s->label == k->bounded_label;

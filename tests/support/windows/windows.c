@@ -117,16 +117,25 @@ static uintptr_t lowest(size_t n, size_t align, uintptr_t end)
     return at < end && n <= end - at ? at : 0;
 }
 
+/* As on x86-64: the last 64 KiB below 2^47 are the system's. */
+static const uintptr_t last = ((uintptr_t)1 << 47) - STEP - 1;
+
+void GetSystemInfo(SYSTEM_INFO *info)
+{
+    info->lpMaximumApplicationAddress = (void *)last;
+}
+
 static void *alloc2(HANDLE process, void *p, size_t n, ULONG kind, ULONG protection,
                     MEM_EXTENDED_PARAMETER *parameter, ULONG parameters)
 {
     const MEM_ADDRESS_REQUIREMENTS *range = parameter->Pointer;
-    uintptr_t end = (uintptr_t)range->HighestEndingAddress + 1;
+    uintptr_t end = (range->HighestEndingAddress ? (uintptr_t)range->HighestEndingAddress : last) + 1;
     size_t align = range->Alignment;
     if (process || p || n % PAGE || kind != MEM_RESERVE || protection != PAGE_NOACCESS || parameters != 1 ||
         parameter->Type != MemExtendedParameterAddressRequirements || end % STEP || align < STEP ||
         align & (align - 1))
         broken("VirtualAlloc2 with such arguments", p, n);
+    if (end - 1 > last) return NULL;
     pthread_mutex_lock(&lock);
     uintptr_t at = lowest(n, align, end);
     void *q = at ? reserve((char *)at, n) : NULL;

@@ -28,6 +28,9 @@ typedef struct MEM_EXTENDED_PARAMETER {
     uint64_t Type;
     void *Pointer;
 } MEM_EXTENDED_PARAMETER;
+typedef struct SYSTEM_INFO {
+    void *lpMaximumApplicationAddress;
+} SYSTEM_INFO;
 typedef union LARGE_INTEGER {
     long long QuadPart;
 } LARGE_INTEGER;
@@ -49,6 +52,7 @@ enum {
 };
 
 void *VirtualAlloc(void *p, size_t n, DWORD kind, DWORD protection);
+void GetSystemInfo(SYSTEM_INFO *info);
 HMODULE GetModuleHandleA(const char *name);
 FARPROC GetProcAddress(HMODULE library, const char *name);
 BOOL VirtualFree(void *p, size_t n, DWORD kind);

@@ -4,7 +4,7 @@
 
 #if defined(HKC_CFI_WALK) && LUA_VERSION_NUM == 501
 
-enum { CLIMB_MOST = 12, STEPS_MOST = 400, FORKS_MOST = 8, CALL_BYTES = 5, CALL = 0xe8 };
+enum { CLIMB_MOST = 12, STEPS_MOST = 400, TESTS_MOST = 4, CALL_BYTES = 5, CALL = 0xe8 };
 
 /* SnapShot, in words of 16 bits: mapofs in two, ref, mcofs, nslots and topslot, nent and count. */
 enum { SNAPSHOT_BYTES = 12, MAP_AT = 0, CODE_AT = 6, ENTRIES_AT = 10 };
@@ -309,56 +309,42 @@ static bool is_known(uintptr_t target)
 }
 
 /* The search for the instruction that allocates: `skip` others that call the same come before. Where the function is
- * not known that the machine code calls, only instructions of the kind that comes first are taken for those. guess: a
- * metamethod is entered of which no snapshot tells. */
+ * not known that the machine code calls, only instructions of the kind that comes first are taken for those. */
 typedef struct search {
     unsigned skip, kind; /* kind 0 = none was met */
-    bool guess, known;   /* known: the function that the machine code calls */
-    int steps, forks;    /* on all ways that were tried */
+    bool guess,
+        known; /* guess: enters metamethods of which no snapshot tells; known: what the machine code calls */
+    unsigned ways;  /* which way to take behind each test, the first one in the highest bit: 1 = the jump */
+    unsigned tests; /* that were met */
+    int steps;      /* on all ways that were tried */
 } search;
 
-static bool find_from(way *w, search *s);
-
-/* From a wanted instruction the trace goes on to its next snapshot. */
-static bool leads_to_next(way w)
-{
-    for (int steps = 0; steps < STEPS_MOST && step(&w); steps++)
-        if (is_at_next(&w)) return true;
-    return false;
-}
-
-/* A test of what the compiler knows, such as the constant that an inlined function has returned, has no guard and no
- * snapshot, so that nothing says which way the trace went. The right way leads to an instruction that allocates, and
- * from there to the next snapshot. If that is true of neither way, the one without the jump is taken. */
-static bool find_behind_test(way *w, search *s)
+/* A test of what the compiler knows, such as the constant that an inlined function has returned, has no guard, so that
+ * nothing says which way the trace went. A test with a guard has a snapshot, which names the way that the trace did not
+ * go: nothing is searched behind that. */
+static bool take_way(way *w, search *s)
 {
     const uint32_t *jump = w->places[0] + 1, *first = hkl_snap_first(jump), *end = first + count_of(first);
-    if (s->forks++ == FORKS_MOST || jump + 1 >= end || operation_of(w, jump) != OP_JMP) return false;
+    if (s->tests == TESTS_MOST || jump + 1 >= end || operation_of(w, jump) != OP_JMP) return false;
     const uint32_t *const behind[] = {jump + 1, jump + 1 + distance(*jump)};
-    const unsigned skip = s->skip, kind = s->kind;
-    const way before = *w;
-    bool found = false;
-    s->steps++; /* the next snapshot may be just behind the test */
     for (int i = 0; i < 2; i++) {
-        way one = before;
-        one.places[0] = behind[i];
-        s->skip = skip;
-        s->kind = kind;
-        if (behind[i] <= first || behind[i] >= end || !find_from(&one, s)) continue;
-        const bool sure = leads_to_next(one);
-        if (!found || sure) *w = one;
-        found = true;
-        if (sure) break;
+        w->places[0] = behind[i];
+        if (behind[i] <= first || behind[i] >= end || is_at_next(w)) return false;
     }
-    return found;
+    s->tests++;
+    w->places[0] = behind[s->ways >> (TESTS_MOST - s->tests) & 1];
+    return true;
 }
 
-static bool find_from(way *w, search *s)
+static bool find_on_way(way *w, search *s)
 {
-    for (; s->steps < STEPS_MOST; s->steps++) {
+    for (bool begun = false; s->steps < STEPS_MOST; s->steps++, begun = true) {
         const unsigned op = operation_of(w, w->places[0]);
-        if (s->steps > 0 && is_at_next(w)) return false;
-        if (op <= OP_ISF) return find_behind_test(w, s);
+        if (begun && is_at_next(w)) return false;
+        if (op <= OP_ISF) {
+            if (!take_way(w, s)) return false;
+            continue;
+        }
         if (enter(w, op, s->guess)) continue;
         const bool wanted = is_wanted(w, w->places[0]);
         if (wanted && s->kind == 0) s->kind = op;
@@ -368,10 +354,33 @@ static bool find_from(way *w, search *s)
     return false;
 }
 
-static bool find_wanted(way *w, unsigned skip, bool guess)
+static bool leads_to_next(way *w, search *s)
 {
-    search s = {.skip = skip, .guess = guess, .known = is_known(w->target)};
-    return find_from(w, &s);
+    for (; s->steps < STEPS_MOST && step(w); s->steps++)
+        if (is_at_next(w)) return true;
+    return false;
+}
+
+/* The right way leads to an instruction that allocates, and from there to the next snapshot. Where none does both, the
+ * first one that leads to such an instruction is taken. */
+static bool find_wanted(const way *from, way *found, unsigned skip, bool guess)
+{
+    search s = {.guess = guess, .known = is_known(from->target)};
+    bool any = false;
+    while (s.ways < 1u << TESTS_MOST) {
+        way w = *from;
+        s.skip = skip;
+        s.kind = s.tests = 0;
+        if (find_on_way(&w, &s)) {
+            const way here = w;
+            const bool sure = leads_to_next(&w, &s);
+            if (!any || sure) *found = here;
+            any = true;
+            if (sure) break;
+        }
+        s.ways += 1u << (TESTS_MOST - s.tests); /* that differ in tests that were not met are the same */
+    }
+    return any;
 }
 
 size_t hkl_snap_places(const void *global, const void *trace, uintptr_t pc, const uint32_t **places,
@@ -391,9 +400,11 @@ size_t hkl_snap_places(const void *global, const void *trace, uintptr_t pc, cons
         skip = calls_in(code + hkl_snap_word16(snapshot(trace, nth), CODE_AT), pc - CALL_BYTES, w.target, 0,
                         NULL);
     way found = w;
-    if (!find_wanted(&found, skip, false)) found = w;
-    if (found.places[0] == w.places[0] && !is_wanted(&w, w.places[0]) && !find_wanted(&found, skip, true))
+    find_wanted(&w, &found, skip, false);
+    if (found.places[0] == w.places[0] && !is_wanted(&w, w.places[0])) {
         found = w;
+        find_wanted(&w, &found, skip, true);
+    }
     const size_t n = found.depth < room ? found.depth : room;
     memcpy(places, found.places, n * sizeof *places);
     return n;
