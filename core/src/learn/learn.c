@@ -347,7 +347,7 @@ static const char *mode_name(const hk_learn *l, unsigned arm)
 static void freeze(hk_learn *l, double cost)
 {
     l->phase = HAK_PHASE_FROZEN;
-    l->frozen_at = l->canary_at = l->windows;
+    l->canary_at = l->windows;
     tell(l, (hak_decision){.kind = HAK_DECISION_FREEZE, .observed = cost},
          "frozen with mode %s and %.0f MiB retained: no step is better by 8 %%; memory costs %.2f %% of the "
          "time",

@@ -38,7 +38,7 @@ typedef struct hk_learn {
     unsigned turn;                       /* the one whose steps are tried now */
     unsigned mode_first, retained_first; /* arms: of the context, and of the mode that is kept */
     hak_phase phase;
-    uint64_t windows, frozen_at, canary_at;
+    uint64_t windows, canary_at;
     uint64_t at_ns;
     double ns_a_unit;             /* of the host's progress, in the first windows */
     unsigned measured;            /* so many of them */
