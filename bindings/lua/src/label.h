@@ -31,7 +31,8 @@ hak_label hkl_labels_registry(const hkl_labels *labels);
 /* The label of what the compiler of LuaJIT keeps within a bound: traces, which it forgets all at once when there are
  * too many, or too much machine code. 0 = the runtime has no compiler. */
 hak_label hkl_labels_bounded(hak_ctx *ctx);
-/* The name for what a program labels so: its own growth is not bounded, so it does not share that label. */
+/* Returns the label's name for the name that a program asks for: nothing bounds what the program keeps, so that it does
+ * not get the label of hkl_labels_bounded. */
 const char *hkl_labels_name(const char *name);
 /* The label `other`. */
 hak_label hkl_labels_other(const hkl_labels *labels);

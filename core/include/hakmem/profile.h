@@ -108,10 +108,9 @@ typedef struct hak_profile_options {
                    and of hak_stats only reserved_bytes has them. If the space is in a buffer of the host,
                    the table lies in the context all the same. A shared context keeps the first 32 KiB where
                    its first profile had them */
-    hak_label
-        bounded_label; /* the label of blocks that the runtime itself keeps within a bound, such as a cache
-                                of compiled code, and of no other blocks: hak_profile_grown says of their growth
-                                that it fills, and never that it leaks. 0 = none. Since 0.1 */
+    hak_label bounded_label; /* the label of blocks that the runtime itself keeps within a bound, such as
+                                compiled code, and of no other blocks: hak_profile_grown says of their
+                                growth that it fills, and never that it leaks. 0 = none. Since 0.1 */
 } hak_profile_options;
 #define HAK_PROFILE_OPTIONS_INIT                                                                             \
     {                                                                                                        \

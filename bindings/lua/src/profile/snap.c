@@ -312,8 +312,8 @@ static bool is_known(uintptr_t target)
  * not known that the machine code calls, only instructions of the kind that comes first are taken for those. */
 typedef struct search {
     unsigned skip, kind; /* kind 0 = none was met */
-    bool guess,
-        known; /* guess: enters metamethods of which no snapshot tells; known: what the machine code calls */
+    bool guess;          /* enters metamethods of which no snapshot tells */
+    bool known;          /* the function that the machine code calls */
     unsigned ways;  /* which way to take behind each test, the first one in the highest bit: 1 = the jump */
     unsigned tests; /* that were met */
     int steps;      /* on all ways that were tried */
