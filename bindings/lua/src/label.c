@@ -54,9 +54,9 @@ hak_label hkl_labels_registry(const hkl_labels *labels)
     return labels->of_kind[HKL_KIND_REGISTRY];
 }
 
-hak_label hkl_labels_bounded(hak_ctx *ctx)
+hak_label hkl_labels_bounded(const hkl_labels *labels)
 {
-    return hkl_thread_luajit() ? hak_label_define(ctx, kind_names[HKL_KIND_TRACE]) : 0;
+    return labels && hkl_thread_luajit() ? labels->of_kind[HKL_KIND_TRACE] : 0;
 }
 
 const char *hkl_labels_name(const char *name)

@@ -29,8 +29,8 @@ void *hkl_labels_alloc_lines(void *ud, void *ptr, size_t osize, size_t nsize);
 /* The label for everything that lua_newstate makes, to be the scope while it runs. */
 hak_label hkl_labels_registry(const hkl_labels *labels);
 /* The label of what the compiler of LuaJIT keeps within a bound: traces, which it forgets all at once when there are
- * too many, or too much machine code. 0 = the runtime has no compiler. */
-hak_label hkl_labels_bounded(hak_ctx *ctx);
+ * too many, or too much machine code. 0 = the runtime has no compiler, or labels is NULL. */
+hak_label hkl_labels_bounded(const hkl_labels *labels);
 /* Returns the label's name for the name that a program asks for: nothing bounds what the program keeps, so that it does
  * not get the label of hkl_labels_bounded. */
 const char *hkl_labels_name(const char *name);

@@ -337,7 +337,7 @@ static bool start_core(hkl_profile *p, const hak_lua_profile_options *o)
         .window_ns = o->window_ns,
         .gone = lines_gone,
         .apart = true, /* a tenant's limit is for what the tenant takes */
-        .bounded_label = hkl_labels_bounded(p->st->ctx),
+        .bounded_label = hkl_labels_bounded(p->st->labels),
     };
     hkc_otel_tell(&core);
     return hak_profile_start(p->st->ctx, &core) == 0;
