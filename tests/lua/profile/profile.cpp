@@ -674,3 +674,12 @@ TEST_CASE("traces: those that were compiled while no profile ran are not taken f
 }
 
 #endif
+
+TEST_CASE("a profile gives a state without labels none")
+{
+    lua_State *L = hak_lua_newstate(nullptr);
+    REQUIRE(L != nullptr);
+    REQUIRE(hak_lua_profile_start(L, nullptr) == 0);
+    CHECK(hak_label_name(hak_lua_context(L), 1) == nullptr);
+    lua_close(L);
+}
